@@ -53,6 +53,8 @@ void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior&
 bool abnormal(const Abnormality& a, std::size_t member, double alpha);
 /// The same if it may be heavy-tailed.
 bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool);
+/// The same for what many correlated metrics have in common (`story_degrees`).
+bool surely_abnormal_story(const Abnormality& a, std::size_t member, double alpha);
 /// Share of the error budget of faults that this population may spend by itself: all where its members are
 /// alike, less the more they differ.
 double fault_share(const Abnormality& a) noexcept;
@@ -66,8 +68,8 @@ bool alike(std::span<const double> a, std::span<const double> b);
 double family_p(const Abnormality& a, std::size_t member);
 
 /// The critical distance of surely_abnormal for a population of n >= 48, in robust deviations: that of
-/// Student's t with 4 degrees, wider for a fast `tail` that few of those populations have.
-double heavy_critical(std::size_t n, double alpha, double tail);
+/// Student's t with 4 (or other) degrees, wider for a fast `tail` that few populations of 4 degrees have.
+double heavy_critical(std::size_t n, double alpha, double tail, double degrees = 4);
 /// The p (family-wise, normal) that a deletion t must be under so that the error is `alpha` under Student's t
 /// with 4 degrees of freedom; 4 <= n < 48.
 double heavy_deletion_p(std::size_t n, double alpha);

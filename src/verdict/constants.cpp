@@ -44,6 +44,8 @@ Json of_peers() {
               {"combined_share", combined_share},
               {"joint_share", joint_share},
               {"alike_errors", alike_errors},
+              {"story_metrics", story_metrics},
+              {"story_degrees", story_degrees},
               {"spread_metrics", spread_metrics},
               {"clock_min_population", clock_min_population},
               {"clock_max_error", clock_max_error},

@@ -88,6 +88,11 @@ inline constexpr double combined_share = 0.1;
 inline constexpr double joint_share = 0.3;
 // Metrics whose ranks correlate by this many standard errors count once.
 inline constexpr double alike_errors = 2.5;
+// From so many correlated metrics on, three quarters of a suite's, what they have in common is judged as a
+// value of its own, with `joint_share`. Healthy parts differ in it by less than Student's t with 4 degrees:
+// that is one metric's tail, which is no part of what many show alike.
+inline constexpr std::size_t story_metrics = 3;
+inline constexpr double story_degrees = 8;
 // Fewest uncorrelated metrics of a suite from which each borrows spread from all.
 inline constexpr std::size_t spread_metrics = 6;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/peer_findings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -127,12 +129,17 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
 std::string sentence(const PeerFinding& f, const results::Finding& out) {
   const auto& s = *f.population->series;
   const Shown v = shown(f);
-  const char* than = s.better == results::Better::lower ? ") slower than " : ") below ";
-  std::string text =
-      s.full() + " " + format_quantity(*out.value, s.unit) + ", " + percent(*out.deficit) + " (" +
-      range(v.low, v.high) + than + format_quantity(*out.reference, s.unit) + " of its " +
-      count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers") + ", " + kind_text(f) +
-      ", " + standing(f) + ", n=" + std::to_string(v.samples) + ", " + p_text(f.p);
+  const bool lower = s.better == results::Better::lower;
+  const char* than = lower ? ") slower than " : ") below ";
+  // "50 % slower" reads as one and a half times as long, and means twice.
+  const std::string distance = lower && *out.deficit > 1.0 / 3
+                                   ? fmt::format("{:.3g} times ", 1 / (1 - *out.deficit))
+                                   : percent(*out.deficit) + " (" + range(v.low, v.high) + than;
+  std::string text = s.full() + " " + format_quantity(*out.value, s.unit) + ", " + distance +
+                     format_quantity(*out.reference, s.unit) + " of its " +
+                     count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers") + ", " +
+                     kind_text(f) + ", " + standing(f) + ", n=" + std::to_string(v.samples) + ", " +
+                     p_text(f.p);
   if (f.suspect.combined) text += " by all metrics of the suite together";
   if (f.metrics > 1)
     text += ", and so in " +

@@ -94,12 +94,16 @@ class Peers {
       };
       if (story.lead == nullptr || key(s) > key(*story.lead)) story.lead = &s;
     }
-    std::map<std::pair<std::int32_t, std::string>, std::vector<PeerFinding>> by_node;
-    std::map<Group, std::vector<PeerFinding>> groups;
+    ByNode by_node;
     for (const auto& [key, story] : stories) {
       PeerFinding f = judged(story.lead, story.metrics, story.p);
-      groups[group_of(f)].push_back(std::move(f));
+      by_node[{j_.entities.node(key.first), key.second}].push_back(std::move(f));
     }
+    tell_few_nodes(by_node);
+    std::map<Group, std::vector<PeerFinding>> groups;
+    for (auto& [key, findings] : by_node)
+      for (auto& f : findings) groups[group_of(f)].push_back(std::move(f));
+    by_node.clear();
     for (auto& [key, group] : groups) {
       if (key.first != no_group &&
           group.size() >= (key.second == Company::spared ? 2 : constants::majority_min)) {
@@ -117,6 +121,26 @@ class Peers {
       } else {
         for (const auto& f : findings) add_peer_finding(j_, f);
       }
+    }
+  }
+
+  using ByNode = std::map<std::pair<std::int32_t, std::string>, std::vector<PeerFinding>>;  ///< node, suite
+
+  /// Nodes of which all parts fail are told as nodes, whatever else is slow, while a reader can act on each.
+  void tell_few_nodes(ByNode& by_node) {
+    constexpr std::size_t few = 8;
+    const auto whole = [&](const ByNode::value_type& of) {
+      return is_node_story(of.first.first, of.second) &&
+             std::all_of(of.second.begin(), of.second.end(), [](const PeerFinding& f) { return f.fail; });
+    };
+    if (static_cast<std::size_t>(std::count_if(by_node.begin(), by_node.end(), whole)) > few) return;
+    for (auto it = by_node.begin(); it != by_node.end();) {
+      if (!whole(*it)) {
+        ++it;
+        continue;
+      }
+      add_node_finding(j_, it->first.first, it->second);
+      it = by_node.erase(it);
     }
   }
 
@@ -191,17 +215,24 @@ class Peers {
 void judge_peers(Judgement& j) {
   const std::size_t before = j.found.size();
   Peers(j).judge();
-  // Parts that are told here need no finding of small populations too.
-  std::set<std::pair<std::string, std::string>> told;
-  for (std::size_t i = before; i < j.found.size(); ++i)
-    told.emplace(j.found[i].finding.metric, j.found[i].finding.name);
+  // Parts that are told here need no finding of small populations too, unless it says more than a note.
+  const auto key = [](const Found& f) { return std::pair(f.finding.metric, f.finding.name); };
+  const auto of_few = [&](const Found& f) {
+    return f.finding.reference_kind == "peers" && f.finding.level != "link";
+  };
   const auto end = j.found.begin() + static_cast<std::ptrdiff_t>(before);
-  j.found.erase(std::remove_if(j.found.begin(), end,
-                               [&](const Found& f) {
-                                 return f.finding.reference_kind == "peers" && f.finding.level != "link" &&
-                                        told.contains({f.finding.metric, f.finding.name});
-                               }),
-                end);
+  std::set<std::pair<std::string, std::string>> warned, told;
+  std::for_each(j.found.begin(), end, [&](const Found& f) {
+    if (of_few(f) && f.finding.severity != "INFO") warned.insert(key(f));
+  });
+  j.found.erase(
+      std::remove_if(end, j.found.end(),
+                     [&](const Found& f) { return f.finding.severity == "INFO" && warned.contains(key(f)); }),
+      j.found.end());
+  for (std::size_t i = before; i < j.found.size(); ++i) told.insert(key(j.found[i]));
+  j.found.erase(std::remove_if(j.found.begin(), j.found.begin() + static_cast<std::ptrdiff_t>(before),
+                               [&](const Found& f) { return of_few(f) && told.contains(key(f)); }),
+                j.found.begin() + static_cast<std::ptrdiff_t>(before));
 }
 
 }  // namespace assay::verdict

@@ -9,18 +9,10 @@
 #include <unordered_map>
 
 #include "verdict/constants.hpp"
+#include "verdict/suite_scores.hpp"
 
 namespace assay::verdict {
 namespace {
-
-/// One test: the members of one side of a split (or all), by residual or by the rate as measured.
-struct Test {
-  std::size_t population = 0;
-  bool at_clock = true;
-  std::vector<std::size_t> members;
-  Abnormality result;
-  double weight = 1;
-};
 
 std::vector<double> values_of(const Population& p, const Test& t) {
   std::vector<double> values;
@@ -57,102 +49,6 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
   return tests;
 }
 
-/// Standardised scores of an entity summed over the metrics of a suite. Their null is estimated from the sums
-/// themselves, so that metrics that tell the same story cost nothing and those that do not help.
-struct Combined {
-  std::vector<std::int32_t> entities;
-  std::vector<double> sums;
-  std::vector<std::int32_t> counts;
-  std::unordered_map<std::int32_t, std::size_t> at;
-  std::vector<const Test*> tests;
-  std::vector<std::vector<const Test*>> voices;  ///< tests that tell the same story stand together
-};
-
-using Suites = std::map<std::string, Combined>;
-
-std::string suite_of(const Population& p) {
-  return p.series->suite + "\n" + p.series->kind + "\n" +
-         p.series->strata[static_cast<std::size_t>(p.stratum)];
-}
-
-Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests) {
-  Suites suites;
-  for (const auto& t : tests) {
-    const auto& p = populations[t.population];
-    if (!t.at_clock || p.split.apart) continue;
-    auto& c = suites[suite_of(p)];
-    c.tests.push_back(&t);
-    for (std::size_t k = 0; k < t.members.size(); ++k) {
-      const auto row = p.members[t.members[k]].row->entity;
-      const auto [it, fresh] = c.at.try_emplace(row, c.entities.size());
-      if (fresh) {
-        c.entities.push_back(row);
-        c.sums.push_back(0);
-        c.counts.push_back(0);
-      }
-      // One wild metric must not stand for all.
-      c.sums[it->second] += std::clamp(t.result.score[k], -20.0, 20.0);
-      ++c.counts[it->second];
-    }
-  }
-  for (auto& [name, c] : suites) {
-    for (std::size_t i = 0; i < c.sums.size(); ++i) c.sums[i] /= std::sqrt(static_cast<double>(c.counts[i]));
-  }
-  std::erase_if(suites, [](const auto& s) {
-    return s.second.tests.size() < 2 || s.second.entities.size() < constants::peers_min_population;
-  });
-  return suites;
-}
-
-/// Scores of a test in the order of the entities of its suite; 0 for those it does not hold.
-std::vector<double> scores_of(const std::vector<Population>& populations, const Combined& c, const Test& t) {
-  std::vector<double> scores(c.entities.size(), 0.0);
-  const auto& p = populations[t.population];
-  for (std::size_t k = 0; k < t.members.size(); ++k)
-    scores[c.at.at(p.members[t.members[k]].row->entity)] = t.result.score[k];
-  return scores;
-}
-
-void find_voices(const std::vector<Population>& populations, Combined& c) {
-  std::vector<std::vector<double>> first;  // of each voice
-  for (const Test* t : c.tests) {
-    auto scores = scores_of(populations, c, *t);
-    std::size_t v = 0;
-    while (v < first.size() && !alike(first[v], scores)) ++v;
-    if (v == first.size()) {
-      first.push_back(std::move(scores));
-      c.voices.emplace_back();
-    }
-    c.voices[v].push_back(t);
-  }
-}
-
-/// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's
-/// combination. Several metrics of one vote count by the least extreme of them.
-std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c) {
-  std::vector<double> joint(c.entities.size(), 1.0);
-  if (c.voices.size() < 2) return joint;
-  std::vector<std::vector<double>> p(c.entities.size());
-  for (const auto& voice : c.voices) {
-    std::vector<double> of(c.entities.size(), -1.0);
-    for (const Test* t : voice) {
-      const auto& population = populations[t->population];
-      for (std::size_t k = 0; k < t->members.size(); ++k) {
-        const bool far = t->result.score[k] < -2;
-        double& known = of[c.at.at(population.members[t->members[k]].row->entity)];
-        known = std::max(known, far ? heavy_p(t->result, k) : 1.0);
-      }
-    }
-    for (std::size_t e = 0; e < of.size(); ++e)
-      if (of[e] >= 0) p[e].push_back(of[e]);
-  }
-  for (std::size_t e = 0; e < p.size(); ++e) {
-    const auto far = std::count_if(p[e].begin(), p[e].end(), [](double one) { return one < 1; });
-    if (far >= 2) joint[e] = fisher_combine(p[e]);
-  }
-  return joint;
-}
-
 class Screener {
  public:
   explicit Screener(Screening& out) : out_(out), tests_(tests_of(out.populations)) {
@@ -164,7 +60,6 @@ class Screener {
     };
     for (const auto& t : tests_) weights_ += t.weight;
     for (auto& [name, c] : suites_) {
-      find_voices(out.populations, c);
       // Metrics that tell one story are heard once, by the one with the heaviest tails.
       for (const auto& voice : c.voices) {
         heard.insert(voice.begin(), voice.end());
@@ -336,16 +231,21 @@ class Screener {
   }
 
   void screen(const Combined& c, double share, double joint_share) {
-    const Abnormality a = abnormality(c.sums);
-    const auto joint = joint_p(out_.populations, c);
+    const Abnormality a = abnormality(c.sums), story = abnormality(c.story);
+    // A story leaves the metrics little to say jointly.
+    const bool told = !c.story.empty();
+    const auto joint = told ? std::vector<double>(c.entities.size(), 1.0) : joint_p(out_.populations, c);
     const double at_most = std::min(0.2, constants::alpha_fail * joint_share * pool_.gain());
     const double n = static_cast<double>(c.entities.size());
     for (std::size_t k = 0; k < c.entities.size(); ++k) {
       const bool at_once = n * joint[k] <= at_most;
       const bool far = abnormal(a, k, constants::alpha_warn * share) &&
                        surely_abnormal(a, k, constants::alpha_warn_heavy * share, pool_);
-      if (a.score[k] > -2 || (!at_once && !far)) continue;
-      const bool sure = at_once || surely_abnormal(a, k, constants::alpha_fail * share, pool_);
+      const bool alike_far = told && abnormal(story, k, constants::alpha_warn * joint_share) &&
+                             surely_abnormal_story(story, k, constants::alpha_warn_heavy * joint_share);
+      if (a.score[k] > -2 || (!at_once && !far && !alike_far)) continue;
+      const bool sure = at_once || surely_abnormal(a, k, constants::alpha_fail * share, pool_) ||
+                        (told && surely_abnormal_story(story, k, constants::alpha_fail * joint_share));
       // It is named by the metric in which it is worst against what that metric may be short of.
       Suspect worst;
       double excess = 0;
@@ -365,6 +265,7 @@ class Screener {
       const auto& p = out_.populations[worst.population];
       worst.combined = true;
       worst.p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
+      if (told) worst.p = std::min(worst.p, family_p(story, k) / joint_share);
       worst.warn = true;
       worst.sure = worst.candidate =
           sure && p.tells(worst.member, worst.deficit) && worst.deficit > log_deficit(worst.delta) - p.se;

@@ -100,6 +100,15 @@ Count gemm_trial(std::int64_t nodes, double clock_cv, double percent, const std:
   return slow_trial(spec, percent, "", severity);
 }
 
+/// All metrics of a suite are slow on one device of eight a node, whose metrics move together.
+Count common_trial(std::int64_t nodes, double device_cv, double percent, std::uint64_t seed) {
+  Spec spec = fleet(nodes, seed, {"gemm", "memory"});
+  spec.devices_per_node = 8;
+  spec.device_cv = device_cv;
+  spec.between_cv = device_cv / 2;
+  return slow_trial(spec, percent, ",device=0,suite=memory", "FAIL");
+}
+
 /// Half speed in a twentieth of the samples: named as intermittent.
 Count intermittent_trial(std::int64_t samples, std::uint64_t seed) {
   constexpr std::int64_t nodes = 24;
@@ -194,6 +203,15 @@ std::vector<Cell> recall_cells() {
          Aim::at_least, 0.95, 1, 200,
          [=](std::uint64_t seed) { return one_of_twelve_trial(Population::heavy, nodes, 0.003, 10, seed); },
          nodes < 100 ? std::nullopt : std::optional(0.84)});
+  struct Common {
+    double device_cv, percent;
+  };
+  for (const Common& of : {Common{0.005, 8}, Common{0.01, 12}})
+    for (const std::int64_t nodes : {3, 12, 64})
+      cells.push_back(
+          {fmt::format("all metrics of memory slow by {} %, FAIL", of.percent),
+           fmt::format("N={}x8, common c_b {} %", nodes, 100 * of.device_cv), Aim::at_least, 0.95, 1, 100,
+           [=](std::uint64_t seed) { return common_trial(nodes, of.device_cv, of.percent, seed); }});
   struct Gemm {
     double percent, clock_cv;
     const char* severity;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/suite_scores.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// Scores of a test in the order of the entities of its suite; 0 for those it does not hold.
+std::vector<double> scores_of(const std::vector<Population>& populations, const Combined& c, const Test& t) {
+  std::vector<double> scores(c.entities.size(), 0.0);
+  const auto& p = populations[t.population];
+  for (std::size_t k = 0; k < t.members.size(); ++k)
+    scores[c.at.at(p.members[t.members[k]].row->entity)] = t.result.score[k];
+  return scores;
+}
+
+void find_voices(const std::vector<Population>& populations, Combined& c) {
+  std::vector<std::vector<double>> first;  // of each voice
+  for (const Test* t : c.tests) {
+    auto scores = scores_of(populations, c, *t);
+    std::size_t v = 0;
+    while (v < first.size() && !alike(first[v], scores)) ++v;
+    if (v == first.size()) {
+      first.push_back(std::move(scores));
+      c.voices.emplace_back();
+    }
+    c.voices[v].push_back(t);
+  }
+}
+
+/// Correlated metrics say once what they say, however many they are: the error of single metrics is shared by
+/// all, so that a part that is far out in all of them alike needs a test of its own.
+void find_story(const std::vector<Population>& populations, Combined& c) {
+  const auto& voice = *std::max_element(c.voices.begin(), c.voices.end(),
+                                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  if (voice.size() < constants::story_metrics || 4 * voice.size() < 3 * c.tests.size()) return;
+  std::vector<std::vector<double>> scores(c.entities.size());
+  for (const Test* t : voice) {
+    const auto& p = populations[t->population];
+    for (std::size_t k = 0; k < t->members.size(); ++k)
+      scores[c.at.at(p.members[t->members[k]].row->entity)].push_back(t->result.score[k]);
+  }
+  for (const auto& of : scores) c.story.push_back(of.empty() ? 0.0 : median(of));
+}
+
+}  // namespace
+
+std::string suite_of(const Population& p) {
+  return p.series->suite + "\n" + p.series->kind + "\n" +
+         p.series->strata[static_cast<std::size_t>(p.stratum)];
+}
+
+Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests) {
+  Suites suites;
+  for (const auto& t : tests) {
+    const auto& p = populations[t.population];
+    if (!t.at_clock || p.split.apart) continue;
+    auto& c = suites[suite_of(p)];
+    c.tests.push_back(&t);
+    for (std::size_t k = 0; k < t.members.size(); ++k) {
+      const auto row = p.members[t.members[k]].row->entity;
+      const auto [it, fresh] = c.at.try_emplace(row, c.entities.size());
+      if (fresh) {
+        c.entities.push_back(row);
+        c.sums.push_back(0);
+        c.counts.push_back(0);
+      }
+      // One wild metric must not stand for all.
+      c.sums[it->second] += std::clamp(t.result.score[k], -20.0, 20.0);
+      ++c.counts[it->second];
+    }
+  }
+  for (auto& [name, c] : suites) {
+    for (std::size_t i = 0; i < c.sums.size(); ++i) c.sums[i] /= std::sqrt(static_cast<double>(c.counts[i]));
+  }
+  std::erase_if(suites, [](const auto& s) {
+    return s.second.tests.size() < 2 || s.second.entities.size() < constants::peers_min_population;
+  });
+  for (auto& [name, c] : suites) {
+    find_voices(populations, c);
+    find_story(populations, c);
+  }
+  return suites;
+}
+
+std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c) {
+  std::vector<double> joint(c.entities.size(), 1.0);
+  if (c.voices.size() < 2) return joint;
+  std::vector<std::vector<double>> p(c.entities.size());
+  for (const auto& voice : c.voices) {
+    std::vector<double> of(c.entities.size(), -1.0);
+    for (const Test* t : voice) {
+      const auto& population = populations[t->population];
+      for (std::size_t k = 0; k < t->members.size(); ++k) {
+        const bool far = t->result.score[k] < -2;
+        double& known = of[c.at.at(population.members[t->members[k]].row->entity)];
+        known = std::max(known, far ? heavy_p(t->result, k) : 1.0);
+      }
+    }
+    for (std::size_t e = 0; e < of.size(); ++e)
+      if (of[e] >= 0) p[e].push_back(of[e]);
+  }
+  for (std::size_t e = 0; e < p.size(); ++e) {
+    const auto far = std::count_if(p[e].begin(), p[e].end(), [](double one) { return one < 1; });
+    if (far >= 2) joint[e] = fisher_combine(p[e]);
+  }
+  return joint;
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metrics of a suite together: their sum, what correlated ones have in common, and several outliers at
+// once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "verdict/abnormality.hpp"
+#include "verdict/population.hpp"
+
+namespace assay::verdict {
+
+/// One test: the members of one side of a split (or all), by residual or by the rate as measured.
+struct Test {
+  std::size_t population = 0;
+  bool at_clock = true;
+  std::vector<std::size_t> members;
+  Abnormality result;
+  double weight = 1;
+};
+
+/// Standardised scores of an entity summed over the metrics of a suite. Their null is estimated from the sums
+/// themselves, so that metrics that tell the same story cost nothing and those that do not help.
+struct Combined {
+  std::vector<std::int32_t> entities;
+  std::vector<double> sums;
+  std::vector<std::int32_t> counts;
+  std::unordered_map<std::int32_t, std::size_t> at;
+  std::vector<const Test*> tests;
+  std::vector<std::vector<const Test*>> voices;  ///< tests that tell the same story stand together
+  std::vector<double> story;  ///< of each entity: the median score of the metrics that nearly all are alike
+                              ///< with; empty without such
+};
+
+using Suites = std::map<std::string, Combined>;
+
+std::string suite_of(const Population& p);
+/// By suite, kind of part and stratum; of two tests and six entities at least. `tests` must outlive it.
+Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests);
+/// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's
+/// combination. Several metrics of one voice count by the least extreme of them.
+std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c);
+
+}  // namespace assay::verdict

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated nodes of several devices, and metrics that move together.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "fleet.hpp"
+#include "simulate/simulate.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+simulate::Spec of_devices(std::int64_t nodes, std::int64_t devices, std::uint64_t seed,
+                          const std::vector<std::string>& faults) {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.devices_per_node = devices;
+  spec.metrics = simulate::pick_metrics({"gemm", "memory"});
+  spec.seed = seed;
+  for (const auto& fault : faults) spec.faults.push_back(simulate::parse_fault(fault));
+  return spec;
+}
+
+std::set<std::string> failed(const results::VerdictData& v) {
+  std::set<std::string> names;
+  for (const auto& f : v.findings)
+    if (f.severity == "FAIL") names.insert(f.name);
+  return names;
+}
+
+/// Devices differ in all metrics alike: what is far out in all of them is no chance of one of thirty.
+TEST(VerdictManyMetrics, ASlowDeviceIsFoundWhereMetricsMoveTogether) {
+  for (const auto& [nodes, devices, cv, percent] : {std::tuple{12, 8, 0.01, 12},
+                                                    {12, 8, 0.005, 8},
+                                                    {48, 2, 0.005, 8},
+                                                    {100, 1, 0.005, 5},
+                                                    {24, 1, 0.01, 12}})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      auto spec = of_devices(nodes, devices, seed,
+                             {"slow:node=3,device=0,suite=memory,percent=" + std::to_string(percent)});
+      spec.device_cv = cv;
+      const auto r = simulate::run(spec);
+      EXPECT_THAT(failed(*r.verdict), UnorderedElementsAre(HasSubstr("03/gpu0")))
+          << nodes << " " << devices << " " << percent << " " << seed;
+    }
+}
+
+TEST(VerdictManyMetrics, HealthyDevicesWhoseMetricsMoveTogetherAreNotAccused) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto spec = of_devices(12, 8, seed, {});
+    spec.device_cv = 0.01;
+    EXPECT_EQ(simulate::run(spec).verdict->state, "PASS") << seed;
+  }
+}
+
+/// One list of the slow devices of a cluster tells nobody which nodes to take out.
+TEST(VerdictManyMetrics, WholeNodesAreNamedBesideSingleDevices) {
+  for (const std::string percent : {"10", "50"}) {
+    const auto r =
+        simulate::run(of_devices(40, 8, 1,
+                                 {"slow:node=5,percent=" + percent, "slow:node=22,percent=" + percent,
+                                  "slow:node=31,device=6,percent=" + percent}));
+    EXPECT_THAT(failed(*r.verdict), UnorderedElementsAre("sim05", "sim22", "sim31/gpu6")) << percent;
+  }
+}
+
+/// A note about a part must not take the place of the warning that small populations give.
+TEST(VerdictManyMetrics, ATenthOfTheRateAmongFourOrFiveIsNoNote) {
+  for (const std::size_t parts : {4U, 5U}) {
+    auto fleet = Fleet::of(parts, 0.005, 1);
+    fleet.rate[1] *= 0.1;
+    const auto v = judge(fleet.run());
+    EXPECT_NE(v.state, "PASS") << parts << all_reasons(v);
+    EXPECT_EQ(v.findings.size(), 1U) << parts;
+  }
+}
+
+}  // namespace
+}  // namespace assay
