@@ -255,7 +255,41 @@ void note_nodes(const std::map<std::string, std::string>& there,
     if (!elsewhere.contains(id)) missing.push_back(name);
   // Two clusters have no node in common.
   if (!missing.empty() && missing.size() < there.size())
-    notes.push_back(counted(missing, "node is only in " + side, "nodes are only in " + side));
+    notes.push_back(counted(missing, "node has values only in " + side, "nodes have values only in " + side));
+}
+
+/// Nodes that lost speed where the others did not: what is said of the fleet does not show them.
+void note_odd_nodes(const std::vector<MetricComparison>& metrics, std::vector<std::string>& notes) {
+  struct Odd {
+    std::size_t metrics = 0;
+    double least = 1;
+    std::string worst;
+  };
+  constexpr std::size_t fewest = 6;
+  constexpr double far = 6, much = 0.05;
+  std::map<std::string, Odd> odd;
+  for (const auto& m : metrics) {
+    if (!m.paired || m.units.size() < fewest) continue;
+    std::vector<double> changes;
+    for (const auto& u : m.units) changes.push_back(std::log(u.ratio));
+    const double usual = median(changes), spread = mad_sigma(changes);
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const double lost = usual - changes[i];
+      if (!(lost > far * spread) || !(-std::expm1(-lost) > much)) continue;
+      Odd& of = odd[m.units[i].name];
+      ++of.metrics;
+      if (m.units[i].ratio >= of.least) continue;
+      of.least = m.units[i].ratio;
+      of.worst = m.suite + "/" + m.name + ":" + m.metric;
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, of] : odd)
+    names.push_back(name + " (" + of.worst + " " + percent(1 - of.least) +
+                    (of.metrics > 1 ? ", and " + std::to_string(of.metrics - 1) + " more)" : ")"));
+  if (!names.empty())
+    notes.push_back(counted(names, "part is slower in B than in A, unlike the others",
+                            "parts are slower in B than in A, unlike the others"));
 }
 
 void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
@@ -309,6 +343,7 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
     const auto other = sides_b.find(name);
     if (other != sides_b.end()) out.metrics.push_back(compare_metric(side, other->second, options));
   }
+  note_odd_nodes(out.metrics, out.notes);
   adjust(out.metrics);
   double logs = 0;
   std::size_t judged = 0;

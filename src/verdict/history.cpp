@@ -46,8 +46,10 @@ std::string key_of(const SnapshotSeries& s) { return s.full() + '\n' + s.case_ke
 struct Matrix {
   std::vector<std::vector<double>> rows;  ///< [part][run], NaN where absent
   std::vector<std::int32_t> row_of;       ///< by identity, -1
-  std::vector<double> fleet;              ///< [run] drift
+  std::vector<double> fleet;              ///< [run] drift; NaN where the metric is absent
   bool drift_known = false;
+  double fleet_sigma = 0;     ///< robust, of the drift of the runs before the fleet lost speed
+  std::ptrdiff_t since = -1;  ///< the first of the latest runs in which the whole fleet was slow
 };
 
 std::size_t nodes_in(const Snapshot& run, const std::vector<Score>& scores) {
@@ -59,6 +61,26 @@ std::size_t nodes_in(const Snapshot& run, const std::vector<Score>& scores) {
 double median_of(std::vector<double> values) {
   std::erase_if(values, [](double v) { return std::isnan(v); });
   return median(values);
+}
+
+/// Takes the runs in which the whole fleet is slow out of what its level is held to be: a loss that lasts is
+/// no level to get used to. The rows, which are without drift, then have the level before the loss.
+void find_level(Matrix& m) {
+  std::vector<double> steady;
+  const auto sigma = [&] { return steady.size() >= 3 ? mad_sigma(steady) : 0.0; };
+  for (std::size_t h = 0; h < m.fleet.size(); ++h) {
+    if (std::isnan(m.fleet[h])) continue;
+    if (steady.size() >= 2 && median(steady) - m.fleet[h] > fleet_threshold(steady.size(), sigma())) {
+      if (m.since < 0) m.since = static_cast<std::ptrdiff_t>(h);
+      continue;
+    }
+    m.since = -1;
+    steady.push_back(m.fleet[h]);
+  }
+  if (steady.empty()) return;
+  m.fleet_sigma = sigma();
+  for (auto& row : m.rows)
+    for (double& value : row) value += median(steady);
 }
 
 Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size_t identities) {
@@ -79,7 +101,7 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
       m.rows[static_cast<std::size_t>(row)][h] = s.log_rate;
     }
   }
-  m.fleet.assign(runs.size(), 0);
+  m.fleet.assign(runs.size(), not_taken);
   m.drift_known = fewest >= constants::fleet_min_nodes && !m.rows.empty();
   if (!m.drift_known) return m;
   std::vector<double> centres;
@@ -92,6 +114,7 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
     m.fleet[h] = drift;
     for (auto& row : m.rows) row[h] -= drift;
   }
+  find_level(m);
   return m;
 }
 
@@ -198,10 +221,9 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   double scale = d.differences.size() >= scale_min ? mad_sigma(d.differences) : not_taken;
   if (changes.size() >= scale_min) scale = std::fmax(scale, mad_sigma(changes));
   d.out.scale = std::isnan(scale) ? not_taken : std::max(scale, scale_floor);
-  std::vector<double> fleet;
-  for (const double f : d.matrix.fleet)
-    if (d.matrix.drift_known) fleet.push_back(f);
-  d.out.fleet = fleet.size() >= 3 ? mad_sigma(fleet) : 0;
+  d.out.fleet = d.matrix.fleet_sigma;
+  if (d.matrix.since >= 0)
+    d.out.fleet_since = runs[static_cast<std::size_t>(d.matrix.since)].snapshot->source.started;
   return d;
 }
 
@@ -281,6 +303,12 @@ std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapsho
 }
 
 }  // namespace
+
+double fleet_threshold(std::size_t runs, double sigma) {
+  constexpr std::size_t some = 3, enough = 5;
+  if (runs < enough) return log_deficit_of(runs < some ? 0.10 : 0.07);
+  return std::max(log_deficit_of(0.04), 4 * sigma);
+}
 
 double tail_quantile(std::vector<double> differences, double p) {
   constexpr double tail = 0.01;

@@ -29,9 +29,11 @@ struct HistorySeries {
   std::vector<float>
       base;  ///< [scores] median log rate of the last 10 runs, drift of the fleet taken out; NaN without any
   std::vector<Shifted> shifted;
-  double scale = 0;        ///< robust sigma of the leave-one-out differences
-  double threshold = 0;    ///< a lower log rate than base by more is an alert; NaN: too little is known
-  double fleet = 0;        ///< robust sigma of the whole fleet from run to run
+  double scale = 0;      ///< robust sigma of the leave-one-out differences
+  double threshold = 0;  ///< a lower log rate than base by more is an alert; NaN: too little is known
+  double fleet = 0;      ///< robust sigma of the whole fleet from run to run
+  std::string
+      fleet_since;  ///< start of the first of the latest runs in which it was slow as a whole; or empty
   std::int64_t pairs = 0;  ///< leave-one-out differences of this metric
   std::string null;        ///< where the threshold comes from: "empirical" or "t4"
 };
@@ -51,6 +53,10 @@ struct HistoryOptions {
   std::size_t empirical_min = 1000;  ///< leave-one-out differences from which their own tail is used; below,
                                      ///< Student's t with 4 degrees
 };
+
+/// How far below its past, logarithmic, a whole fleet is told to be slow. Fleets drift by 1-2 % from run to
+/// run (time of day, temperature); few runs do not tell how much this one does.
+double fleet_threshold(std::size_t runs, double sigma);
 
 /// The runs of `earlier` that are not `now` itself and did not start after it, as the reference of `now`.
 /// Parts are matched by kind and id; a host rank is one only with the same cores, which its id holds. Pure;

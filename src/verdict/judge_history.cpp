@@ -69,9 +69,9 @@ class HistoryJudge {
     // No other part shows the drift of the fleet: a change must be larger by what that usually is.
     const double threshold = h.threshold + (std::isnan(drift) ? 3 * h.fleet : 0.0);
     double off = std::isnan(drift) ? 0 : drift;
-    if (-off > fleet_threshold(h)) {
+    if (-off > fleet_threshold(history_.runs.size(), h.fleet)) {
       if (drifted_together(scores, h, -off))
-        tell_drift(s, scores, -off);
+        tell_drift(s, h, scores, -off);
       else
         off = 0;
     }
@@ -108,14 +108,6 @@ class HistoryJudge {
       changed += static_cast<double>(h.base[i]) - scores[i].log_rate > deficit / 2 ? 1U : 0U;
     }
     return static_cast<double>(changed) >= nearly_all * static_cast<double>(all);
-  }
-
-  /// Fleets drift by 1-2 % from run to run (time of day, temperature). Few runs do not tell how much this one
-  /// does.
-  double fleet_threshold(const HistorySeries& h) const {
-    constexpr std::size_t enough_runs = 5;
-    return history_.runs.size() < enough_runs ? log_deficit_of(0.10)
-                                              : std::max(log_deficit_of(0.04), 4 * h.fleet);
   }
 
   /// Whether a limit that names this part covers the metric: then its owner knows.
@@ -166,7 +158,8 @@ class HistoryJudge {
     j_.add(std::move(f), change.part->entities);
   }
 
-  void tell_drift(const SnapshotSeries& s, const std::vector<Score>& scores, double deficit) {
+  void tell_drift(const SnapshotSeries& s, const HistorySeries& h, const std::vector<Score>& scores,
+                  double deficit) {
     auto f = j_.about(-1, "WARN", "abnormality", "drift");
     f.suite = s.suite;
     f.metric = s.full();
@@ -176,9 +169,10 @@ class HistoryJudge {
     f.deficit = -std::expm1(-deficit);
     f.controls = static_cast<std::int64_t>(scores.size());
     f.action = "TRIAGE";
-    f.since = now_.source.started;
+    f.since = h.fleet_since.empty() ? now_.source.started : h.fleet_since;
     f.text = "cluster: " + s.full() + " of all parts together is " + percent(*f.deficit) +
-             " below their own history of " + std::to_string(history_.runs.size()) + " runs";
+             " below their own history of " + std::to_string(history_.runs.size()) + " runs, since " +
+             f.since;
     j_.add(std::move(f), {});
   }
 
@@ -212,6 +206,7 @@ Json history_json(const History& history) {
                           {"scale", number(h.scale)},
                           {"threshold", number(h.threshold)},
                           {"fleet", number(h.fleet)},
+                          {"fleet_since", h.fleet_since},
                           {"pairs", h.pairs},
                           {"shifted", std::move(shifted)},
                           {"base", to_base64(h.base)}});
@@ -233,6 +228,7 @@ History history_from(const Json& json) {
       h.scale = number_from(s.at("scale"));
       h.threshold = number_from(s.at("threshold"));
       h.fleet = number_from(s.at("fleet"));
+      h.fleet_since = s.value("fleet_since", "");
       h.pairs = s.at("pairs");
       h.base = from_base64_as<float>(s.at("base"));
       for (const auto& at : s.at("shifted")) {

@@ -219,6 +219,26 @@ TEST(History, TakesTheDriftOfTheFleetOutAndTellsALargeOne) {
   EXPECT_NEAR(*found[0].deficit, 0.06, 0.01);
 }
 
+TEST(History, ALossOfTheFleetIsToldEachNightWithItsDate) {
+  for (const int healthy : {3, 9})
+    for (const double loss : {0.10, 0.30}) {
+      Fleet fleet(16, 1, 0.001, 3);
+      fleet.drift_sigma = 0.002;
+      auto earlier = fleet.days(healthy);
+      std::string since;
+      for (int night = healthy; night < healthy + 8; ++night) {
+        const auto now = fleet.run(night, 0, loss);
+        const auto found = drifts(judged(now, earlier));
+        ASSERT_EQ(found.size(), 1U) << healthy << " " << loss << " " << night;
+        EXPECT_EQ(found[0].level, "cluster");
+        EXPECT_NEAR(*found[0].deficit, loss, 0.02);
+        if (since.empty()) since = now.info.started;
+        EXPECT_EQ(found[0].since, since);
+        earlier->push_back(verdict::snapshot_of(now, "day" + std::to_string(night)));
+      }
+    }
+}
+
 TEST(History, WhatMostPartsLostIsNotToldOfAll) {
   Fleet fleet(16, 1, 0.001, 3);
   const auto earlier = fleet.days(6);
