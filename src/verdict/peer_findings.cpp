@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "base/units.hpp"
 #include "verdict/constants.hpp"
@@ -62,7 +63,7 @@ std::string standing(const PeerFinding& f) {
   if (f.intermittent)
     return "not in " + count(f.retest.samples, "retest sample", "retest samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
-  const char *chance = "no fault: parts that differ by as much are found in healthy fleets of this spread",
+  const char *chance = "no proof of a fault: healthy parts of heavy-tailed rates can be as far out",
              *kind = "a share this large may be another kind of part: compare it with a limit or a baseline";
   if (f.retest.confirmed)
     return "in " + count(f.retest.samples, "retest sample", "retest samples") + " too; " +
@@ -168,6 +169,22 @@ void add_peer_finding(Judgement& j, const PeerFinding& f) {
   j.add(std::move(out), rows_of(row));
 }
 
+namespace {
+
+/// Nodes all of whose parts, two or more, are among these, as "; all parts of ..."; else empty.
+std::string whole_nodes(const Judgement& j, const Population& p, const std::vector<std::int32_t>& rows) {
+  std::map<std::int32_t, std::size_t> missing, parts;
+  for (const auto& m : p.members) ++parts[j.entities.node(m.row->entity)];
+  missing = parts;
+  for (const auto row : rows) --missing[j.entities.node(row)];
+  std::vector<std::string> names;
+  for (const auto& [node, left] : missing)
+    if (node >= 0 && left == 0 && parts[node] > 1) names.push_back(j.entities.name(node));
+  return names.empty() ? "" : "; all parts of " + first_of(names);
+}
+
+}  // namespace
+
 void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
   const auto worst = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
     return shown(a).deficit < shown(b).deficit;
@@ -179,7 +196,7 @@ void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
   std::int64_t n = 0;
   double least = shown(*worst).deficit;
   for (const auto& f : parts) {
-    const auto entity = p.members[f.member].row->entity;
+    const auto entity = f.population->members[f.member].row->entity;
     out.members.push_back(j.entities.name(entity));
     rows.push_back(entity);
     n += shown(f).samples;
@@ -192,7 +209,8 @@ void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
   out.text = "cluster: " + p.series->full() + ": " + std::to_string(parts.size()) + " of " +
              std::to_string(p.size()) + " are slow by " + range(least, shown(*worst).deficit) +
              (grouped ? in_common(p.split) : "") + (worst->fail ? ", each of them " : ", ") +
-             standing(*worst) + "; members " + first_of(out.members) + next_step(*worst);
+             standing(*worst) + whole_nodes(j, p, rows) + "; members " + first_of(out.members) +
+             next_step(*worst);
   j.add(std::move(out), rows);
 }
 

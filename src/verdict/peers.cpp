@@ -147,15 +147,24 @@ class Peers {
   /// Parts that are slow together are one finding, those that are told to be faulty apart from those that are
   /// not.
   enum class Company { failed, open, spared };
-  using Group = std::pair<std::size_t, Company>;  ///< population
+  using Group = std::pair<std::size_t, Company>;  ///< population; of those spared, the first of the suite
   static constexpr std::size_t no_group = ~std::size_t{0};
   Group group_of(const PeerFinding& f) const {
     const auto& split = f.population->split;
     const auto index = static_cast<std::size_t>(f.population - screening_.populations.data());
     const bool together = split.found && !split.apart && f.population->members[f.member].low;
-    if (f.suspect.spared && !split.apart) return {index, Company::spared};
+    if (f.suspect.spared && !split.apart) return {first_of_suite(*f.population->series), Company::spared};
     if (!together || f.intermittent) return {no_group, Company::open};
     return {index, f.fail ? Company::failed : Company::open};
+  }
+
+  /// Each of them is told by its worst metric, which is another one for each by chance.
+  std::size_t first_of_suite(const Series& of) const {
+    const auto& all = screening_.populations;
+    const auto first = std::find_if(all.begin(), all.end(), [&](const Population& p) {
+      return p.series->suite == of.suite && p.series->kind == of.kind;
+    });
+    return static_cast<std::size_t>(first - all.begin());
   }
 
   /// All parts of a node, two or more, are slow: it is the node.

@@ -68,6 +68,19 @@ TEST(VerdictManyMetrics, WholeNodesAreNamedBesideSingleDevices) {
   }
 }
 
+/// Devices that may be of another kind are one list, whichever metric is the worst of each by chance.
+TEST(VerdictManyMetrics, DevicesOfWholeNodesThatMayBeAnotherKindAreOneFinding) {
+  const auto r =
+      simulate::run(of_devices(8, 8, 30, {"slow:node=0,percent=8,suite=gemm", "slow:node=4,percent=12"}));
+  EXPECT_THAT(failed(*r.verdict), UnorderedElementsAre("sim04"));
+  std::vector<std::string> warned;
+  for (const auto& f : r.verdict->findings)
+    if (f.severity == "WARN") warned.push_back(f.text);
+  ASSERT_EQ(warned.size(), 1U);
+  EXPECT_THAT(warned[0], HasSubstr("16 of 64 are slow"));
+  EXPECT_THAT(warned[0], HasSubstr("all parts of sim00, sim04"));
+}
+
 /// A note about a part must not take the place of the warning that small populations give.
 TEST(VerdictManyMetrics, ATenthOfTheRateAmongFourOrFiveIsNoNote) {
   for (const std::size_t parts : {4U, 5U}) {
