@@ -14,13 +14,6 @@
 namespace assay::verdict {
 namespace {
 
-std::vector<double> values_of(const Population& p, const Test& t) {
-  std::vector<double> values;
-  values.reserve(t.members.size());
-  for (const auto i : t.members) values.push_back(t.at_clock ? p.members[i].residual : p.members[i].rate);
-  return values;
-}
-
 std::vector<Test> tests_of(const std::vector<Population>& populations) {
   std::vector<Test> tests;
   for (std::size_t n = 0; n < populations.size(); ++n) {
@@ -60,6 +53,11 @@ class Screener {
     };
     for (const auto& t : tests_) weights_ += t.weight;
     for (auto& [name, c] : suites_) {
+      if (!c.story.empty()) {
+        const auto own = own_tests(out.populations, c);
+        std::for_each(own.begin(), own.end(), add);
+        own_.insert(own_.end(), own.begin(), own.end());
+      }
       // Metrics that tell one story are heard once, by the one with the heaviest tails.
       for (const auto& voice : c.voices) {
         heard.insert(voice.begin(), voice.end());
@@ -77,8 +75,17 @@ class Screener {
     // such.
     const double combined = suites_.empty() ? 0.0 : constants::combined_share,
                  joint = suites_.empty() ? 0.0 : constants::joint_share;
+    std::set<const Test*> halved;
+    for (const auto& [name, c] : suites_)
+      if (!c.story.empty()) halved.insert(c.alike->begin(), c.alike->end());
+    const double single = 1 - combined - joint;
     for (const auto& t : tests_) {
-      const double share = (1 - combined - joint) * t.weight / weights_;
+      const double share = single * t.weight / weights_ * (halved.contains(&t) ? 0.5 : 1.0);
+      screen(t, share);
+      out_.budget += constants::alpha_fail * share;
+    }
+    for (const auto& t : own_) {
+      const double share = single * t.weight / weights_ * 0.5;
       screen(t, share);
       out_.budget += constants::alpha_fail * share;
     }
@@ -134,6 +141,15 @@ class Screener {
       if (prior != priors.end() && t.at_clock && !p.split.apart)
         moderate(t.result, values_of(p, t), prior->second);
     }
+    std::map<std::string, SpreadPool> pools;
+    for (const auto& t : own_)
+      if (t.result.size < constants::deletion_most)
+        pools[suite_of(out_.populations[t.population])].add(t.result.variance,
+                                                            static_cast<double>(t.result.size) - 1);
+    for (auto& t : own_)
+      moderate(t.result, t.own,
+               pools[suite_of(out_.populations[t.population])].prior(
+                   constants::spread_metrics, static_cast<double>(constants::deletion_most)));
   }
 
   std::string kind_of(const Population& p, std::size_t i, bool at_clock) const {
@@ -175,10 +191,11 @@ class Screener {
   }
 
   /// Deficits that count for a warning at all: beyond the least, and beyond what the own noise explains.
-  bool noticeable(const Population& p, const Suspect& s) const {
+  bool noticeable(const Population& p, const Suspect& s) const { return noticeable(p, s, s.deficit); }
+  bool noticeable(const Population& p, const Suspect& s, double deficit) const {
     const double least = p.eligible() ? constants::delta_notice : constants::peers_min_deficit,
                  errors = p.eligible() ? constants::warn_errors : constants::warn_errors_noisy;
-    return fraction(s.deficit) > least && s.deficit > errors * p.se_of(s.member);
+    return fraction(deficit) > least && deficit > errors * p.se_of(s.member);
   }
 
   /// Under six parts the spread of healthy ones is unknown, so the widest published spread stands in for it;
@@ -201,7 +218,9 @@ class Screener {
     for (std::size_t k = 0; k < t.members.size(); ++k) {
       if (t.result.score[k] > -2) continue;
       Suspect s = make(t, t.members[k]);
-      if (!noticeable(p, s)) continue;
+      // Slow against its peers, and in what this metric has of its own.
+      const double shown = t.own.empty() ? s.deficit : std::min(s.deficit, -t.own[k]);
+      if (!noticeable(p, s, shown)) continue;
       s.p = std::min(1.0, family_p(t.result, k) / share);
       s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share) &&
                surely_abnormal(t.result, k, constants::alpha_warn_heavy * share, pool_);
@@ -221,7 +240,7 @@ class Screener {
       s.p = std::min(s.p, assumed.normal / share);
       const double alpha = constants::alpha_fail * share,
                    spent = plain || !p.eligible() ? alpha : alpha * fault_share(t.result);
-      s.candidate = enough && p.tells(s.member, s.deficit) && s.deficit > log_deficit(s.delta) - p.se &&
+      s.candidate = enough && p.tells(s.member, shown) && shown > log_deficit(s.delta) - p.se &&
                     (beyond_gap || surely_abnormal(t.result, k, alpha, pool_) || assumed.normal <= alpha);
       s.sure =
           s.candidate && (beyond_gap || assumed.heavy <= alpha || surely_abnormal(t.result, k, spent, pool_));
@@ -274,7 +293,7 @@ class Screener {
   }
 
   Screening& out_;
-  std::vector<Test> tests_;
+  std::vector<Test> tests_, own_;
   Suites suites_;
   TailPool pool_;
   double weights_ = 0;

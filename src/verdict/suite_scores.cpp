@@ -40,13 +40,22 @@ void find_story(const std::vector<Population>& populations, Combined& c) {
   const auto& voice = *std::max_element(c.voices.begin(), c.voices.end(),
                                         [](const auto& a, const auto& b) { return a.size() < b.size(); });
   if (voice.size() < constants::story_metrics || 4 * voice.size() < 3 * c.tests.size()) return;
-  std::vector<std::vector<double>> scores(c.entities.size());
+  std::vector<std::vector<double>> scores(c.entities.size()), rates(c.entities.size());
   for (const Test* t : voice) {
     const auto& p = populations[t->population];
-    for (std::size_t k = 0; k < t->members.size(); ++k)
-      scores[c.at.at(p.members[t->members[k]].row->entity)].push_back(t->result.score[k]);
+    const auto values = values_of(p, *t);
+    const double centre = median(values);
+    for (std::size_t k = 0; k < t->members.size(); ++k) {
+      const auto e = c.at.at(p.members[t->members[k]].row->entity);
+      scores[e].push_back(t->result.score[k]);
+      rates[e].push_back(values[k] - centre);
+    }
   }
-  for (const auto& of : scores) c.story.push_back(of.empty() ? 0.0 : median(of));
+  for (std::size_t e = 0; e < scores.size(); ++e) {
+    c.story.push_back(scores[e].empty() ? 0.0 : median(scores[e]));
+    c.common.push_back(rates[e].empty() ? 0.0 : median(rates[e]));
+  }
+  c.alike = &voice;
 }
 
 }  // namespace
@@ -87,6 +96,29 @@ Suites combine(const std::vector<Population>& populations, const std::vector<Tes
     find_story(populations, c);
   }
   return suites;
+}
+
+std::vector<double> values_of(const Population& p, const Test& t) {
+  std::vector<double> values;
+  values.reserve(t.members.size());
+  for (const auto i : t.members) values.push_back(t.at_clock ? p.members[i].residual : p.members[i].rate);
+  return values;
+}
+
+std::vector<Test> own_tests(const std::vector<Population>& populations, const Combined& c) {
+  std::vector<Test> tests;
+  for (const Test* t : *c.alike) {
+    const auto& p = populations[t->population];
+    Test own = *t;
+    own.own = values_of(p, *t);
+    for (std::size_t k = 0; k < own.own.size(); ++k)
+      own.own[k] -= c.common[c.at.at(p.members[t->members[k]].row->entity)];
+    const double centre = median(own.own);
+    for (double& value : own.own) value -= centre;
+    own.result = abnormality(own.own, p.noise_known ? p.se : 0.0);
+    tests.push_back(std::move(own));
+  }
+  return tests;
 }
 
 std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c) {

@@ -22,6 +22,8 @@ struct Test {
   std::vector<std::size_t> members;
   Abnormality result;
   double weight = 1;
+  std::vector<double> own;  ///< of the members: what is left of the log rate without what their metrics have
+                            ///< in common, a healthy one about 0; empty: the rate itself is tested
 };
 
 /// Standardised scores of an entity summed over the metrics of a suite. Their null is estimated from the sums
@@ -33,8 +35,10 @@ struct Combined {
   std::unordered_map<std::int32_t, std::size_t> at;
   std::vector<const Test*> tests;
   std::vector<std::vector<const Test*>> voices;  ///< tests that tell the same story stand together
-  std::vector<double> story;  ///< of each entity: the median score of the metrics that nearly all are alike
-                              ///< with; empty without such
+  std::vector<double> story;   ///< of each entity: the median score of the metrics that nearly all are alike
+                               ///< with; empty without such
+  std::vector<double> common;  ///< likewise, of the log rates against their medians
+  const std::vector<const Test*>* alike = nullptr;  ///< these metrics
 };
 
 using Suites = std::map<std::string, Combined>;
@@ -42,6 +46,11 @@ using Suites = std::map<std::string, Combined>;
 std::string suite_of(const Population& p);
 /// By suite, kind of part and stratum; of two tests and six entities at least. `tests` must outlive it.
 Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests);
+/// The values that a test is about.
+std::vector<double> values_of(const Population& p, const Test& t);
+/// Tests of what each metric of a story has of its own: parts differ less in it, and what one metric shows
+/// says nothing of the others.
+std::vector<Test> own_tests(const std::vector<Population>& populations, const Combined& c);
 /// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's
 /// combination. Several metrics of one voice count by the least extreme of them.
 std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c);

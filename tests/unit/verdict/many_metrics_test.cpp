@@ -49,12 +49,28 @@ TEST(VerdictManyMetrics, ASlowDeviceIsFoundWhereMetricsMoveTogether) {
     }
 }
 
+/// What one metric of a device lacks against its other metrics is not hidden by how devices differ.
+TEST(VerdictManyMetrics, OneSlowMetricIsFoundWhereMetricsMoveTogether) {
+  for (const auto& [nodes, devices, cv, percent] :
+       {std::tuple{12, 8, 0.01, 8}, {12, 8, 0.005, 5}, {24, 1, 0.01, 8}})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      auto spec = of_devices(nodes, devices, seed,
+                             {"slow:node=3,device=0,case=triad-alone,percent=" + std::to_string(percent)});
+      spec.device_cv = cv;
+      const auto r = simulate::run(spec);
+      EXPECT_THAT(failed(*r.verdict), UnorderedElementsAre("sim03/gpu0"))
+          << nodes << " " << percent << " " << seed;
+    }
+}
+
 TEST(VerdictManyMetrics, HealthyDevicesWhoseMetricsMoveTogetherAreNotAccused) {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    auto spec = of_devices(12, 8, seed, {});
-    spec.device_cv = 0.01;
-    EXPECT_EQ(simulate::run(spec).verdict->state, "PASS") << seed;
-  }
+  for (const bool heavy : {false, true})
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      auto spec = of_devices(12, 8, seed, {});
+      spec.device_cv = 0.01;
+      if (heavy) spec.population = simulate::Population::heavy;
+      EXPECT_EQ(simulate::run(spec).verdict->state, "PASS") << heavy << " " << seed;
+    }
 }
 
 /// One list of the slow devices of a cluster tells nobody which nodes to take out.
