@@ -39,7 +39,6 @@ namespace {
 
 using namespace supervisor;
 
-constexpr std::size_t samples = 100;
 constexpr double case_s = 0.005, slower = 100;
 /// Ranks of one process: their sockets must not exceed its open files.
 constexpr int most_ranks_here = 4096;
@@ -53,12 +52,43 @@ struct Job {
   Plan plan;
   std::unique_ptr<EntityTable> entities;
   Upset upset;
-  std::string address;  ///< of the collector
+  std::size_t samples = 0;  ///< of each row
+  std::string address;      ///< of the collector
 };
 
 /// Healthy devices differ by 0.4 %, samples of one by 1 %.
 double wobble(std::uint64_t a, std::uint64_t b, double size) {
   return 1 + size * (static_cast<double>(mix64(a, b) >> 11) * 0x1p-53 - 0.5);
+}
+
+/// The other ends of a rank's links: those of the retest, or one for each row of the rank that the case has
+/// planned, on its own node or, where links are drawn, on others.
+std::vector<int> partners(const Job& job, const Case& c, int rank) {
+  const int device = job.entities->device_of_rank(rank);
+  std::vector<int> out;
+  if (c.retest) {
+    for (const auto& round : c.retest->rounds)
+      for (const auto& [a, b] : round)
+        if (a == device && std::find(out.begin(), out.end(), b) == out.end()) out.push_back(b);
+    return out;
+  }
+  const int ranks = job.topology.size(), nodes = ranks / local_ranks;
+  std::set<int> steps;  // the same for all ranks
+  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(1, c.entities / ranks));
+  for (std::uint64_t draw = 0;
+       steps.size() < std::min<std::size_t>(wanted, c.draws_links ? nodes - 1 : local_ranks - 1); ++draw)
+    steps.insert(1 + static_cast<int>(c.draws_links ? mix64(hash_text(c.path()), draw) % (nodes - 1) : draw));
+  for (const int step : steps)
+    out.push_back(job.entities->device_of_rank(c.draws_links ? (rank + step * local_ranks) % ranks
+                                                             : rank / local_ranks * local_ranks +
+                                                                   (rank + step) % local_ranks));
+  return out;
+}
+
+/// Numbers that the pairs of a case report beside their rates.
+bool is_of_a_link(const results::MetricSpec& spec) {
+  return spec.name == "round" || spec.name == "repetitions" || spec.name == "message_bytes" ||
+         spec.name == "payload";
 }
 
 std::string report_of(const Job& job, int rank, int number, const Order& order) {
@@ -68,27 +98,33 @@ std::string report_of(const Job& job, int rank, int number, const Order& order) 
                      : retest_case(job.plan, retest_order_from(order.retest), job.topology, *job.entities);
   CaseRecord record;
   const int device = job.entities->device_of_rank(rank);
-  const auto among = [&](const std::vector<int>& all) {
-    return all.empty() || std::find(all.begin(), all.end(), device) != all.end();
-  };
+  const bool links = c.entity_kind == "link";
+  if (links)
+    for (const int other : partners(job, c, rank)) record.add_link(device, other);
+  else if (!c.retest || c.retest->devices.empty() || std::ranges::count(c.retest->devices, device) > 0)
+    record.add_row(device);
   const auto suite =
       std::find_if(job.suites.begin(), job.suites.end(), [&](const auto& s) { return s->name() == c.suite; });
-  CaseRecord::Row* row = !c.retest || among(c.retest->devices) ? &record.add_row(device) : nullptr;
+  const double slow = rank / local_ranks == job.upset.slow ? slower : 1;
   for (const results::MetricSpec& spec : (*suite)->metrics()) {
-    if (spec.operation != c.operation || spec.role != results::Role::metric) continue;
+    const bool of_link = links && is_of_a_link(spec);
+    if (spec.operation != c.operation || (spec.role != results::Role::metric && !of_link)) continue;
     record.declare(spec);
-    if (row == nullptr) continue;
-    const double slow = rank / local_ranks == job.upset.slow ? slower : 1;
+    const std::uint64_t seed = hash_text(c.path() + spec.name);
     const double rate = (spec.typical > 0 ? spec.typical : 1e11) *
                         wobble(hash_text(c.base_path()), static_cast<std::uint64_t>(rank), 0.004) / slow;
-    for (std::size_t i = 0; i < (spec.per_sample ? samples : 1); ++i)
-      row->values[spec.name].push_back(rate * wobble(hash_text(c.path() + spec.name),
-                                                     static_cast<std::uint64_t>(rank) * samples + i, 0.01));
+    for (std::size_t r = 0; r < record.rows_.size(); ++r) {
+      auto& values = record.rows_[r].values[spec.name];
+      const std::uint64_t first = (static_cast<std::uint64_t>(rank) << 8 | r) * job.samples;
+      for (std::size_t i = 0; i < (spec.per_sample ? job.samples : 1); ++i)
+        values.push_back(of_link ? static_cast<double>(r) : rate * wobble(seed, first + i, 0.01));
+    }
   }
-  for (std::size_t i = 0; row != nullptr && i < samples; ++i) {
-    row->t.push_back(1.0 + 1e-3 * static_cast<double>(i) + 1e-7 * rank);
-    row->block.push_back(static_cast<int>(i / 10));
-  }
+  for (CaseRecord::Row& row : record.rows_)
+    for (std::size_t i = 0; i < job.samples; ++i) {
+      row.t.push_back(1.0 + 1e-3 * static_cast<double>(i) + 1e-7 * rank);
+      row.block.push_back(static_cast<int>(i / 10));
+    }
   for (const std::string& checker : c.checkers) record.selftest({checker, 1, 1, 1, 1, device});
   record.wall_s_ = 0.1;
   return to_text(CaseReport{record.serialize(), "[]", "", {}});
@@ -308,13 +344,13 @@ void read_notes(const std::string& notes, Rehearsed& out, double& stored_s) {
 
 }  // namespace
 
-Rehearsed rehearse(int nodes, const std::string& level, const std::string& cases, const Upset& upset,
-                   const std::string& folder) {
+Rehearsed rehearse(int nodes, const Work& work, const Upset& upset, const std::string& folder) {
   std::filesystem::create_directories(folder);
   raise_open_files();
   Job job;
   job.upset = upset;
-  const Config config = made_config(job.suites, level, folder + "/run.h5", cases);
+  job.samples = work.samples;
+  const Config config = made_config(job.suites, work.level, folder + "/run.h5", work.cases);
   const std::string notes = folder + "/notes";
   int link[2], leaves[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0 || pipe(leaves) != 0)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run as its supervisors see it: the real collector, run controller and file writer in one process, and in
 // others the real routes and relays of all other ranks, over real sockets. The ranks are made: they measure
-// nothing and hand in records of 100 samples.
+// nothing and hand in records: of each device, and of the links of a case of pairs.
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -15,6 +16,12 @@ struct Upset {
   int silent = -1;  ///< all its supervisors stop
   int slow = -1;    ///< 100 times slower than the others, in all cases
   bool any() const noexcept { return killed >= 0 || silent >= 0 || slow >= 0; }
+};
+
+/// What is run: cases of a level that match, with so many samples of each row.
+struct Work {
+  std::string level, cases;
+  std::size_t samples = 100;
 };
 
 /// Wall-clock times; the made ranks of all nodes share the cores with rank 0's supervisor.
@@ -33,8 +40,7 @@ struct Rehearsed {
   std::set<std::string> named;  ///< nodes that a finding of the file or its parts are of
 };
 
-/// `level` and `cases` select what is run. Throws Error when a process of it fails.
-Rehearsed rehearse(int nodes, const std::string& level, const std::string& cases, const Upset& upset,
-                   const std::string& folder);
+/// Throws Error when a process of it fails.
+Rehearsed rehearse(int nodes, const Work& work, const Upset& upset, const std::string& folder);
 
 }  // namespace assay::bench

@@ -3,11 +3,14 @@
 // on made descriptions of large nodes with 8 ranks each: discovery, plan and rows of a rank (processor time),
 // and a rehearsal of the run (rehearsal.hpp; wall-clock time, which includes the made ranks). Each size runs
 // in a process of its own.
-//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] [--file-gb GB] NODES...
+//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] [--file-gb GB] [--cases
+//   PATTERN]
+//               [--samples N] [--keep FILE] NODES...
 //   assay_scale --upset NODES
-// --rank-mb and --file-gb: the most memory of a rank and the largest file at the last size. --upset: the
-// relay of a node ends, another node is silent, a third is 100 times slower; fails unless these are named and
-// no other.
+// --rank-mb and --file-gb: the most memory of a rank and the largest file at the last size. --cases and
+// --samples: what the rehearsal runs (9 cases of products, 100 samples a row); --keep: its last file.
+// --upset: the relay of a node ends, another node is silent, a third is 100 times slower; fails unless these
+// are named and no other.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -66,7 +69,7 @@ constexpr std::array<What, quantities> whats = {{
     {"memory of these, each rank, beyond one node", "MB"},
     {"results file of standard, as planned", "GB"},
     {"rank 0's supervisor, launch to first sample", "s of processor"},
-    {"the same, gathering a case of 100 samples a rank, to disk", "s of processor"},
+    {"the same, gathering a case to disk", "s of processor"},
     {"the same, end of the last case to exit", "s of processor"},
     {"its memory until then, beyond one node", "MB"},
     {"its memory at exit, beyond one node", "MB"},
@@ -99,9 +102,9 @@ Row as_rank(int nodes) {
   return row;
 }
 
-/// As rank 0's supervisor does it, from the launch to its exit: a few cases of 100 samples a rank.
-Row as_supervisor(int nodes, const std::string& folder) {
-  const Rehearsed run = rehearse(nodes, "standard", "gemm/fp32-n*-together*", {}, folder);
+/// As rank 0's supervisor does it, from the launch to its exit.
+Row as_supervisor(int nodes, const Work& work, const std::string& folder) {
+  const Rehearsed run = rehearse(nodes, work, {}, folder);
   if (run.cases == 0 || run.exit_code == 5 || !run.lost.empty())
     throw Error(ErrorKind::internal,
                 fmt::format("the rehearsal of {} nodes ended with exit code {} after {} cases, {} "
@@ -131,14 +134,16 @@ Row apart(const std::function<Row()>& work) {
   return row;
 }
 
-Row measure(int nodes, int repeats, bool supervisor_too, const std::string& folder) {
+/// Without `work` only what a rank does.
+Row measure(int nodes, int repeats, const Work* work, const std::string& folder) {
   Row best;
   best.fill(HUGE_VAL);
   for (int i = 0; i < repeats; ++i) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
     const Row rank = apart([&] { return as_rank(nodes); }),
-              supervisor = supervisor_too ? apart([&] { return as_supervisor(nodes, folder); }) : Row{};
+              supervisor =
+                  work == nullptr ? Row{} : apart([&] { return as_supervisor(nodes, *work, folder); });
     for (std::size_t q = 0; q < best.size(); ++q)
       best[q] = std::min(best[q], std::max(rank[q], supervisor[q]));
   }
@@ -149,7 +154,7 @@ Row measure(int nodes, int repeats, bool supervisor_too, const std::string& fold
 bool names_the_right_nodes(int nodes, const std::string& folder) {
   const auto name = [](int node) { return fmt::format("node{:05}", node); };
   const Upset upset{nodes / 8, nodes / 4, nodes / 2};
-  const Rehearsed run = rehearse(nodes, "smoke", "gemm/fp32-n*", upset, folder);
+  const Rehearsed run = rehearse(nodes, {"smoke", "gemm/fp32-n*"}, upset, folder);
   const std::set<std::string> lost = {name(upset.killed) + " lost", name(upset.silent) + " lost"},
                               named = {name(upset.killed), name(upset.silent), name(upset.slow)};
   fmt::print("relay of {} ended, {} silent, {} slower: {}; named: {}; {}, exit code {}, {} cases\n",
@@ -175,6 +180,9 @@ int main(int argc, char** argv) {
   double limit = 1.15, most_rank_mb = HUGE_VAL, most_file_gb = HUGE_VAL;
   int repeats = 1;
   bool supervisor = true, upset = false;
+  const Work usual{"standard", "gemm/fp32-n*-together*"};
+  Work work = usual;
+  std::string keep;
   std::vector<int> sizes;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -186,6 +194,12 @@ int main(int argc, char** argv) {
       most_rank_mb = std::atof(argv[++i]);
     else if (word == "--file-gb" && i + 1 < argc)
       most_file_gb = std::atof(argv[++i]);
+    else if (word == "--cases" && i + 1 < argc)
+      work.cases = argv[++i];
+    else if (word == "--samples" && i + 1 < argc)
+      work.samples = static_cast<std::size_t>(std::max(1, std::atoi(argv[++i])));
+    else if (word == "--keep" && i + 1 < argc)
+      keep = argv[++i];
     else if (word == "--ranks-only")
       supervisor = false;
     else if (word == "--upset")
@@ -196,7 +210,8 @@ int main(int argc, char** argv) {
   if (sizes.size() < (upset ? 1 : 2) || repeats < 1 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
     std::fprintf(stderr,
                  "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] "
-                 "[--file-gb GB] NODES...; two sizes or more, ascending\n"
+                 "[--file-gb GB] [--cases PATTERN] [--samples N] [--keep FILE] NODES...; two sizes or more, "
+                 "ascending\n"
                  "       assay_scale --upset NODES\n");
     return 4;
   }
@@ -208,12 +223,15 @@ int main(int argc, char** argv) {
       std::filesystem::remove_all(folder);
       return right ? 0 : 1;
     }
-    const Row one = measure(1, 1, supervisor, folder);
+    const Work* const rehearsed = supervisor ? &work : nullptr;
+    const Row one = measure(1, 1, supervisor ? &usual : nullptr, folder);  // which has no pairs of nodes
     std::vector<Row> rows;
     for (const int nodes : sizes) {
-      rows.push_back(measure(nodes, repeats, supervisor, folder));
+      rows.push_back(measure(nodes, repeats, rehearsed, folder));
       for (const Quantity memory : {rank_mb, supervisor_mb, judging_mb}) rows.back()[memory] -= one[memory];
     }
+    if (!keep.empty())
+      std::filesystem::copy_file(folder + "/run.h5", keep, std::filesystem::copy_options::overwrite_existing);
     std::filesystem::remove_all(folder);
     fmt::print("| nodes of {} ranks |", local_ranks);
     for (const int nodes : sizes) fmt::print(" {} |", nodes);
