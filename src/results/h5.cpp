@@ -193,18 +193,25 @@ Id create_dataset(hid_t parent, const std::string& name, Type type, const std::v
   return set;
 }
 
-Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values) {
+Id create_strings(hid_t parent, const std::string& name, std::size_t count,
+                  const std::function<std::string(std::size_t)>& text) {
+  constexpr std::size_t most_at_once = 4096;
   const hid_t type = string_type();
-  const Id space = space_of({values.size()});
+  const Id space = space_of({count});
   Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, plain_creation(), H5P_DEFAULT),
                "cannot make dataset " + name));
   std::vector<std::string> cleaned;
-  cleaned.reserve(values.size());
   std::vector<const char*> pointers;
-  for (const std::string& value : values) pointers.push_back(cleaned.emplace_back(clean_text(value)).c_str());
-  if (!values.empty()) {
-    check(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()),
-          "cannot write dataset " + name);
+  for (std::size_t first = 0; first < count; first += cleaned.size()) {
+    cleaned.clear();
+    pointers.clear();
+    for (std::size_t i = first; i < std::min(count, first + most_at_once); ++i)
+      cleaned.push_back(clean_text(text(i)));
+    for (const std::string& value : cleaned) pointers.push_back(value.c_str());
+    const hsize_t begin = first, length = cleaned.size();
+    const Id memory = space_of({cleaned.size()});
+    check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &length, nullptr), name);
+    check(H5Dwrite(set, type, memory, space, H5P_DEFAULT, pointers.data()), "cannot write dataset " + name);
   }
   return set;
 }

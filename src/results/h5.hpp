@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,7 +87,9 @@ Id create_group(hid_t parent, const std::string& name);
 /// `packed`: in chunks, shuffled and deflated, from `packed_from_bytes` on.
 Id create_dataset(hid_t parent, const std::string& name, Type type, const std::vector<std::size_t>& shape,
                   const void* data, bool packed = false);
-Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values);
+/// `count` texts, which `text` gives one by one: a copy of all names of a large machine would not fit.
+Id create_strings(hid_t parent, const std::string& name, std::size_t count,
+                  const std::function<std::string(std::size_t)>& text);
 void create_text(hid_t parent, const std::string& name, const std::string& text);
 /// One more hard link to `object`.
 void link(hid_t object, hid_t parent, const std::string& name);

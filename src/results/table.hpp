@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,7 +22,7 @@ class TableWriter {
   /// case: scales are attached once, after the merge.
   TableWriter(hid_t parent, const TableSpec& spec, const std::string& name, std::size_t rows, bool scales);
 
-  void strings(const std::string& column, const std::vector<std::string>& values);
+  void strings(const std::string& column, const std::function<std::string(std::size_t)>& text);
   void numbers(const std::string& column, h5::Type type, const void* values);
   /// A column that the schema leaves open (inventory).
   void extra_strings(const std::string& column, const std::vector<std::string>& values);
@@ -108,16 +109,13 @@ template <class Row>
 void write_columns(TableWriter& table, const std::vector<Row>& rows) {
   describe(Of<Row>{}, [&]<class T>(const char* name, T Row::*member) {
     if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>) {
-      std::vector<std::string> values;
-      values.reserve(rows.size());
-      for (const Row& row : rows) {
+      table.strings(name, [&](std::size_t i) {
         if constexpr (std::is_same_v<T, std::string>) {
-          values.push_back(row.*member);
+          return rows[i].*member;
         } else {
-          values.push_back(join_members(row.*member));
+          return join_members(rows[i].*member);
         }
-      }
-      table.strings(name, values);
+      });
     } else {
       std::vector<detail::Number<detail::stored_as<T>()>> values;
       values.reserve(rows.size());
