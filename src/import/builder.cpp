@@ -322,7 +322,7 @@ results::Results Builder::finish(const std::vector<std::string>& files) {
       row.checkers = results::no_checks;  // whatever measured it checked it, or did not
       // What confirms or clears is asked for by a verdict, not by a plan.
       if (c.retest == 0) r.plan.push_back(std::move(row));
-      for (const double v : data.metrics.front().values) {
+      for (const double v : data.metrics.front().values.held()) {
         std::uint64_t bits = 0;
         static_assert(sizeof bits == sizeof v);
         std::copy_n(reinterpret_cast<const unsigned char*>(&v), sizeof v,

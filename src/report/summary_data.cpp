@@ -10,14 +10,15 @@ namespace assay::report {
 namespace {
 
 /// The samples of one row that were taken.
-std::vector<double> row_samples(const results::CaseData& c, const results::Metric& m, std::size_t row) {
+std::vector<double> row_samples(const results::CaseData& c, const results::Metric& m,
+                                const results::Held<double>& values, std::size_t row) {
   std::vector<double> samples;
   const std::size_t width = m.per_sample ? c.samples() : 1;
   std::size_t taken = width;
   if (m.per_sample && row < c.count.size())
     taken = std::min(width, static_cast<std::size_t>(std::max(0, c.count[row])));
-  for (std::size_t s = 0; s < taken && row * width + s < m.values.size(); ++s) {
-    const double v = m.values[row * width + s];
+  for (std::size_t s = 0; s < taken && row * width + s < values.size(); ++s) {
+    const double v = values[row * width + s];
     if (!std::isnan(v)) samples.push_back(v);
   }
   return samples;
@@ -40,7 +41,8 @@ std::string entity_name(const results::Results& results, const results::CaseData
 std::vector<double> row_medians(const results::CaseData& c, const results::Metric& m) {
   std::vector<double> medians;
   medians.reserve(c.entity.size());
-  for (std::size_t r = 0; r < c.entity.size(); ++r) medians.push_back(median(row_samples(c, m, r)));
+  const auto values = m.values.held();
+  for (std::size_t r = 0; r < c.entity.size(); ++r) medians.push_back(median(row_samples(c, m, values, r)));
   return medians;
 }
 
@@ -50,19 +52,20 @@ MetricSummary summarize(const results::Results& results, const results::CaseData
   d.data = &c;
   d.metric = &m;
   const auto medians = row_medians(c, m);
+  const auto values = m.values.held();
   d.median = median(medians);
   std::size_t worst = 0;
   bool any = false;
   const double sign = m.better == results::Better::lower ? -1.0 : 1.0;
   for (std::size_t r = 0; r < medians.size(); ++r) {
     if (std::isnan(medians[r])) continue;
-    d.n += static_cast<std::int64_t>(row_samples(c, m, r).size());
+    d.n += static_cast<std::int64_t>(row_samples(c, m, values, r).size());
     ++d.entities;
     if (!any || sign * medians[r] < sign * medians[worst]) worst = r;
     any = true;
   }
   if (!any) return d;
-  const double sigma = d.entities > 1 ? mad_sigma(medians) : mad_sigma(row_samples(c, m, worst));
+  const double sigma = d.entities > 1 ? mad_sigma(medians) : mad_sigma(row_samples(c, m, values, worst));
   if (d.median != 0) d.spread = sigma / std::abs(d.median);
   d.worst = entity_name(results, c, worst);
   if (m.better == results::Better::higher && d.median != 0) d.worst_deficit = 1.0 - medians[worst] / d.median;

@@ -133,6 +133,12 @@ class Packer {
       for (const T& value : values) put(value);
   }
   template <class T>
+  void put(const Values<T>& values) {
+    const Held<T> all = values.held();
+    put(std::uint64_t{all.size()});
+    sink_.write(all.data(), all.size_bytes());
+  }
+  template <class T>
   void put(const std::map<std::string, T>& values) {
     put(std::uint64_t{values.size()});
     for (const auto& [key, value] : values) put(key), put(value);
@@ -184,6 +190,10 @@ class Unpacker {
     } else {
       for (auto left = number(); left > 0; --left) get(values.emplace_back());
     }
+  }
+  template <class T>
+  void get(Values<T>& values) {
+    get(values.own());
   }
   template <class T>
   void get(std::map<std::string, T>& values) {

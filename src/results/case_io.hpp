@@ -22,7 +22,9 @@ std::string reference_problem(const CaseData& data, std::size_t entities);
 void write_case(hid_t parent, const std::string& name, const CaseData& data, std::int64_t sequence,
                 SharedCoordinates* shared);
 
-/// Throws Error(data) naming the dataset below `path`.
-CaseData read_case(hid_t file, const std::string& path, const h5::Limits& limits, std::int64_t& sequence);
+/// Throws Error(data) naming the dataset below `path`. With `source` large arrays of samples stay in that
+/// file.
+CaseData read_case(hid_t file, const std::string& path, const h5::Limits& limits, std::int64_t& sequence,
+                   const ValueSource* source = nullptr);
 
 }  // namespace assay::results

@@ -34,8 +34,8 @@ std::vector<T> by_position(std::vector<std::pair<std::int32_t, T>>& items) {
 
 class CaseReader {
  public:
-  CaseReader(hid_t file, const std::string& path, const h5::Limits& limits)
-      : path_(path), limits_(limits), group_(h5::open_group(file, path)) {}
+  CaseReader(hid_t file, const std::string& path, const h5::Limits& limits, const ValueSource* source)
+      : path_(path), limits_(limits), source_(source), group_(h5::open_group(file, path)) {}
 
   CaseData read(std::int64_t& sequence) {
     attributes(sequence);
@@ -116,9 +116,30 @@ class CaseReader {
   std::vector<std::size_t> values(const std::string& name, h5::Type type, std::vector<T>& out) {
     const h5::Id set = h5::open_dataset(group_, name);
     std::vector<std::size_t> shape = h5::check_dataset(set, name, type, limits_);
-    out.resize(std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>()));
+    out.resize(length(shape));
     if (!out.empty()) h5::read(set, name, type, out.data());
     return shape;
+  }
+
+  /// Small arrays are not worth a look into the file.
+  template <class T>
+  std::vector<std::size_t> values(const std::string& name, h5::Type type, Values<T>& out) {
+    constexpr std::size_t small_bytes = 4096;
+    if (source_ != nullptr) {
+      const h5::Id set = h5::open_dataset(group_, name);
+      std::vector<std::size_t> shape = h5::check_dataset(set, name, type, limits_);
+      const std::size_t count = length(shape);
+      const auto offset = h5::plain_offset(set, type, source_->file->bytes);
+      if (count * sizeof(T) > small_bytes && offset) {
+        out = Values<T>(*source_, *offset, count);
+        return shape;
+      }
+    }
+    return values(name, type, out.own());
+  }
+
+  static std::size_t length(const std::vector<std::size_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
   }
 
   std::vector<std::size_t> expected(const std::vector<std::string>& dims) const {
@@ -128,8 +149,8 @@ class CaseReader {
     return shape;
   }
 
-  template <class T>
-  void numbers(const std::string& name, std::vector<T>& out, bool required) {
+  template <class Array>
+  void numbers(const std::string& name, Array& out, bool required) {
     if (!required && !h5::is_dataset(group_, name)) return;
     const Field& field = Schema::get().case_dataset(name);
     const auto shape = values(name, field.type, out);
@@ -198,15 +219,17 @@ class CaseReader {
 
   std::string path_;
   h5::Limits limits_;
+  const ValueSource* source_;
   h5::Id group_;
   CaseData data_;
 };
 
 }  // namespace
 
-CaseData read_case(hid_t file, const std::string& path, const h5::Limits& limits, std::int64_t& sequence) {
+CaseData read_case(hid_t file, const std::string& path, const h5::Limits& limits, std::int64_t& sequence,
+                   const ValueSource* source) {
   try {
-    return CaseReader(file, path, limits).read(sequence);
+    return CaseReader(file, path, limits, source).read(sequence);
   } catch (const Error& error) {
     throw Error(error.kind(), path + ": " + error.what());
   }

@@ -28,7 +28,7 @@ class CaseWriter {
     }
     fixed("count", data_.count.data());
     fixed("block", data_.block.data());
-    fixed("t", data_.t.data());
+    fixed("t", data_.t.held().data());
     for (std::size_t i = 0; i < data_.metrics.size(); ++i)
       metric(data_.metrics[i], static_cast<std::int32_t>(i));
     for (std::size_t i = 0; i < data_.arrays.size(); ++i)
@@ -129,7 +129,7 @@ class CaseWriter {
   void metric(const Metric& metric, std::int32_t position) {
     std::vector<std::string> dims{"entity"};
     if (metric.per_sample) dims.emplace_back("sample");
-    const h5::Id set = dataset(metric.name, h5::Type::float64, dims, metric.values.data());
+    const h5::Id set = dataset(metric.name, h5::Type::float64, dims, metric.values.held().data());
     h5::put(set, "unit", metric.unit);
     h5::put(set, "better", to_string(metric.better));
     h5::put(set, "required", std::int32_t{metric.required});
@@ -154,7 +154,7 @@ class CaseWriter {
       need_scale(array.dims[d], array.shape[d]);
       dims += (d == 0 ? "" : ",") + array.dims[d];
     }
-    const h5::Id set = dataset(array.name, h5::Type::uint64, array.dims, array.values.data());
+    const h5::Id set = dataset(array.name, h5::Type::uint64, array.dims, array.values.held().data());
     h5::put(set, "dims", dims);
     h5::put(set, "position", position);
   }

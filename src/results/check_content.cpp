@@ -84,18 +84,20 @@ std::size_t taken_of(const CaseData& c, std::size_t e) {
 
 /// The first row with a taken sample whose time is none; -1 if there is none.
 std::int32_t timeless_row(const CaseData& c) {
+  const auto t = c.t.held();
   for (std::size_t e = 0; e < c.entity.size(); ++e)
     for (std::size_t s = 0; s < taken_of(c, e); ++s)
-      if (!(std::abs(c.t[e * c.sample.size() + s]) <= most_seconds)) return c.entity[e];
+      if (!(std::abs(t[e * c.sample.size() + s]) <= most_seconds)) return c.entity[e];
   return -1;
 }
 
 /// The first row whose samples decrease; -1 if there is none.
 std::int32_t backward_row(const CaseData& c) {
   const std::size_t width = c.sample.size();
+  const auto t = c.t.held();
   for (std::size_t e = 0; e < c.entity.size(); ++e) {
     for (std::size_t s = 1; s < taken_of(c, e); ++s)
-      if (c.t[e * width + s] < c.t[e * width + s - 1] - same_time_s) return c.entity[e];
+      if (t[e * width + s] < t[e * width + s - 1] - same_time_s) return c.entity[e];
   }
   return -1;
 }
@@ -155,9 +157,10 @@ std::vector<std::string> broken_samples(const Results& r) {
     if (c.state != CaseState::pass && c.state != CaseState::fail) continue;
     for (const Metric& m : c.metrics) {
       if (!m.required || !m.per_sample || c.count.size() != c.entity.size()) continue;
+      const auto values = m.values.held();
       for (std::size_t e = 0; e < c.entity.size(); ++e) {
         const std::size_t taken = taken_of(c, e);
-        const auto begin = m.values.begin() + static_cast<std::ptrdiff_t>(e * c.sample.size());
+        const auto begin = values.begin() + static_cast<std::ptrdiff_t>(e * c.sample.size());
         const auto numbers = static_cast<std::size_t>(std::count_if(
             begin, begin + static_cast<std::ptrdiff_t>(taken), [](double v) { return std::isfinite(v); }));
         if (numbers == 0 || numbers == taken) continue;  // none at all: this part does not tell the metric

@@ -46,18 +46,19 @@ class Lines {
   void write(const CaseData& c) {
     for (const Metric& m : c.metrics) {
       const std::string head = of_metric(results_, c, m);
+      const auto times = c.t.held(), values = m.values.held();
       for (std::size_t e = 0; e < c.entities(); ++e) {
         const std::string& part = part_text(c, e);
         const auto begin_line = [&] { text_.append(head).append(part); };
         if (!m.per_sample) {
           begin_line();
-          add_value(text_, m.values[e]);
+          add_value(text_, values[e]);
         }
         const auto taken =
             m.per_sample ? std::min(static_cast<std::size_t>(c.count[e]), c.samples()) : std::size_t{0};
         for (std::size_t i = 0; i < taken; ++i) {
           begin_line();
-          add_sample(text_, c, i, c.t[e * c.samples() + i], m.values[e * c.samples() + i]);
+          add_sample(text_, c, i, times[e * c.samples() + i], values[e * c.samples() + i]);
         }
         if (text_.size() > chunk) flush();
       }
@@ -262,7 +263,8 @@ void export_jsonl(const Results& r, std::ostream& out) {
       json["array"] = a.name;
       json["dims"] = a.dims;
       json["shape"] = a.shape;
-      json["values"] = a.values;
+      const auto values = a.values.held();
+      json["values"] = std::vector<std::uint64_t>(values.begin(), values.end());
       out << dump(json) << '\n';
     }
     check_stream(out);

@@ -170,6 +170,9 @@ std::vector<std::size_t> shape(hid_t dataset);
 std::vector<std::size_t> check_dataset(hid_t dataset, const std::string& name, Type type,
                                        const Limits& limits);
 void read(hid_t dataset, const std::string& name, Type type, void* data);
+/// Where its elements lie in their file of `file_bytes`, one after the other and in the machine's own form;
+/// nothing where they do not.
+std::optional<std::uint64_t> plain_offset(hid_t dataset, Type type, std::uint64_t file_bytes);
 std::vector<std::string> read_strings(hid_t dataset, const std::string& name, const Limits& limits);
 
 std::string get_string(hid_t object, const std::string& name, const Limits& limits);

@@ -207,6 +207,20 @@ void read(hid_t dataset, const std::string& name, Type type, void* data) {
         "cannot read dataset " + name);
 }
 
+std::optional<std::uint64_t> plain_offset(hid_t dataset, Type type, std::uint64_t file_bytes) {
+  const Id creation(check(H5Dget_create_plist(dataset), "dataset")),
+      stored(check(H5Dget_type(dataset), "dataset"));
+  if (H5Pget_layout(creation) != H5D_CONTIGUOUS || H5Pget_external_count(creation) != 0 ||
+      H5Tequal(stored, memory_type(type)) <= 0)
+    return std::nullopt;
+  const haddr_t offset = H5Dget_offset(dataset);
+  const std::uint64_t bytes = product(shape(dataset)) * std::uint64_t{size_of(type)};
+  // Without elements, or not yet written.
+  if (offset == HADDR_UNDEF || bytes == 0 || H5Dget_storage_size(dataset) != bytes) return std::nullopt;
+  if (offset > file_bytes || bytes > file_bytes - offset) bad("a dataset is outside the file");
+  return offset;
+}
+
 std::vector<std::string> read_strings(hid_t dataset, const std::string& name, const Limits& limits) {
   const std::size_t n = product(check_dataset(dataset, name, Type::string, limits));
   std::vector<char*> pointers(n, nullptr);

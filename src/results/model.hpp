@@ -14,6 +14,7 @@
 
 #include "base/json.hpp"
 #include "results/metric_spec.hpp"
+#include "results/values.hpp"
 
 namespace assay::results {
 
@@ -62,7 +63,7 @@ struct Metric {
   bool required = true;
   Role role = Role::metric;
   bool per_sample = true;
-  std::vector<double> values;
+  Values<double> values;
   std::optional<Judging> judging =
       {};                  ///< as its suite declares it; absent in files before schema 1.3, see judging_of
   std::string title = {};  ///< for people, in a few plain words; may be empty
@@ -73,7 +74,7 @@ struct IntegerArray {
   std::string name;
   std::vector<std::string> dims;
   std::vector<std::size_t> shape;
-  std::vector<std::uint64_t> values;
+  Values<std::uint64_t> values;
 };
 
 /// Wall time of a case by purpose, seconds, the mean over its ranks.
@@ -98,7 +99,7 @@ struct CaseData {
   std::vector<std::int32_t> entity, source, destination;  ///< the last two for links only
   std::vector<std::int32_t> count;                        ///< samples taken per entity
   std::vector<std::int32_t> sample, block;                ///< coordinates, both [sample]
-  std::vector<double> t;                                  ///< [entity, sample] seconds since run start
+  Values<double> t;                                       ///< [entity, sample] seconds since run start
   std::vector<Metric> metrics;
   std::vector<IntegerArray> arrays;
   std::optional<CaseTraits> traits =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -17,13 +18,16 @@
 namespace assay::results {
 namespace {
 
-StoredBundle read_bundle(const InputFile& input) {
+StoredBundle read_bundle(const InputFile& input, const std::shared_ptr<ValueCache>& cache) {
   const h5::Limits limits{check_hdf5(input).bytes};
   const h5::Id file = h5::open_file(input);
   StoredBundle out;
   const h5::Id group = h5::open_group(file, "case");
   h5::get(file, "first_entity", h5::Type::int64, &out.first_entity);
-  out.bundle.data = read_case(file, "case", limits, out.sequence);
+  ValueSource source;
+  if (cache)
+    source = {std::make_shared<const StoredFile>(cache->file(input.path(), limits.file_bytes)), cache};
+  out.bundle.data = read_case(file, "case", limits, out.sequence, cache ? &source : nullptr);
   out.bundle.data.suite = h5::get_string(file, "suite", limits);
   out.bundle.data.name = h5::get_string(file, "case", limits);
   const auto table = [&]<class Row>(const char* name, std::vector<Row>& rows) {
@@ -40,11 +44,12 @@ StoredBundle read_bundle(const InputFile& input) {
 /// What became of a case file: its content, or why it has none.
 using EachRead = std::function<void(const Path&, StoredBundle*, const std::string& why)>;
 
-void read_here(const InputFile& file, const EachRead& each) {
+void read_here(const InputFile& file, const EachRead& each,
+               const std::shared_ptr<ValueCache>& cache = nullptr) {
   StoredBundle stored;
   std::string why;
   try {
-    stored = read_bundle(file);
+    stored = read_bundle(file, cache);
   } catch (const std::exception& error) {
     why = error.what();
   }
@@ -200,7 +205,8 @@ void write_bundle(const Path& path, const CaseBundle& bundle, std::int64_t seque
   });
 }
 
-PartialReader::PartialReader(const Path& partial, Trust trust) : partial_(partial), trust_(trust) {
+PartialReader::PartialReader(const Path& partial, Trust trust, std::shared_ptr<ValueCache> cache)
+    : partial_(partial), trust_(trust), cache_(std::move(cache)) {
   std::error_code code;
   if (!std::filesystem::is_directory(partial, code)) throw_usage("there is no directory " + partial.string());
   check_cases(partial);
@@ -300,7 +306,7 @@ void PartialReader::read_cases(const Each& each, const EachFile& each_file) {
   };
   const auto files = case_files(partial_);
   if (trust_ == Trust::others) return read_elsewhere(files, one);
-  for (const Path& file : files) read_here(file, one);
+  for (const Path& file : files) read_here(file, one, cache_);
 }
 
 /// Rows that were lost with a damaged case, or that a later file brings, keep their place: otherwise all

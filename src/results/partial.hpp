@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,11 +47,16 @@ struct StoredBundle {
 /// Who wrote a directory: this process, or others, whose files are read in a process of their own.
 enum class Trust { own, others };
 
+/// How many bytes of samples of a run that ends are in memory.
+constexpr std::size_t most_cached_bytes = std::size_t{32} << 20;
+
 /// Reads a partial directory. A damaged case or event line is skipped and becomes an event.
 class PartialReader {
  public:
   /// Throws Error(usage) when there is no such directory, Error(data) when its start cannot be read.
-  explicit PartialReader(const Path& partial, Trust trust = Trust::own);
+  /// With `cache`, samples stay in the files, which must be our own and remain.
+  explicit PartialReader(const Path& partial, Trust trust = Trust::own,
+                         std::shared_ptr<ValueCache> cache = nullptr);
 
   Writer::Start start;
   std::optional<End> end;
@@ -88,6 +94,7 @@ class PartialReader {
 
   Path partial_;
   Trust trust_;
+  std::shared_ptr<ValueCache> cache_;
 };
 
 /// The files of the cases in their order, damaged ones included.

@@ -136,8 +136,8 @@ Results read_file_content(const InputFile& input) {
   return r;
 }
 
-Results read_partial(const Path& path, Trust trust) {
-  PartialReader reader(path, trust);
+Results read_partial(const Path& path, Trust trust, std::shared_ptr<ValueCache> cache = nullptr) {
+  PartialReader reader(path, trust, std::move(cache));
   Results r;
   reader.read_cases([&](CaseData&& data) { r.cases.push_back(std::move(data)); });
   const auto owner = read_owner(path);
@@ -212,9 +212,10 @@ Results load_own(const InputFile& file) {
   return named(file.path(), [&] { return checked(read_file_content(file)); });
 }
 
-Results load_own_partial(const Path& partial) {
+Results load_own_partial(const Path& partial, std::shared_ptr<ValueCache> cache) {
   const h5::Quiet quiet;
-  return named(partial, [&] { return checked(read_partial(partial, Trust::own)); });
+  if (!cache) cache = std::make_shared<ValueCache>(most_cached_bytes);
+  return named(partial, [&] { return checked(read_partial(partial, Trust::own, cache)); });
 }
 
 Results read_results(const std::vector<std::string>& files,

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ namespace assay::results {
 Results load(const std::filesystem::path& path);
 /// A results file in this process, which is one of its own, or has written the file itself.
 Results load_own(const InputFile& file);
-/// A directory that this process writes.
-Results load_own_partial(const std::filesystem::path& partial);
+/// A directory that this process writes. Samples stay in its files, so it must outlive their use; `cache`
+/// holds those used last, 32 MiB where none is given.
+Results load_own_partial(const std::filesystem::path& partial, std::shared_ptr<ValueCache> cache = nullptr);
 
 /// What `read` makes of `files` in a process of its own, checked and printable like what `load` returns.
 Results read_results(const std::vector<std::string>& files,

@@ -66,6 +66,27 @@ void merging(const Path& partial, F&& merge) {
   }
 }
 
+FileContent content_of(const Results& results, const VerdictData* verdict,
+                       const std::function<RunInfo()>& info) {
+  const auto cases = [&results](const std::function<void(const CaseData&)>& each) {
+    std::ranges::for_each(results.cases, each);
+  };
+  return {results.config,
+          results.plan,
+          results.environment,
+          results.inventory,
+          cases,
+          results.entities,
+          results.errors,
+          results.counters,
+          results.telemetry,
+          results.flags,
+          results.events,
+          results.selftest,
+          verdict,
+          info};
+}
+
 }  // namespace
 
 struct Writer::Impl {
@@ -79,6 +100,11 @@ struct Writer::Impl {
   std::map<std::string, Path> again;  ///< cases whose file a new one replaces
   std::vector<Entity> known;
   std::uint64_t written = 0, budget = ~std::uint64_t{0};
+  bool remove_at_end = false;
+
+  ~Impl() {
+    if (remove_at_end) remove_partial(partial);
+  }
 
   /// A writer that lost the directory to another run must not write there; it throws.
   void check_owner() const {
@@ -120,6 +146,24 @@ struct Writer::Impl {
     }
     for (const char* name : {"end.json", "merged.h5"}) ::unlink((partial / name).c_str());
     cut_torn_line(partial / "events.jsonl");
+  }
+
+  /// Makes the results file of what `write` writes. It throws what a person should hear of.
+  void merge(const End& end, const std::function<void(const Path&)>& write) {
+    const h5::Quiet quiet;
+    if (done) throw Error(ErrorKind::internal, "the results file is finished already");
+    merging(partial, [&] {
+      check_owner();
+      const std::string text = end_to_text(end);
+      spend(text.size());
+      write_durable(partial / "end.json", text);
+      const Path merged = partial / "merged.h5";
+      spend(merged_bytes(partial));
+      reserve(merged, merged_bytes(partial));
+      write(merged);
+      publish(merged, file, force);
+    });
+    done = true;
   }
 
   static void put_aside(const Path& path) {
@@ -239,22 +283,24 @@ void Writer::add_event(const EventRow& event) {
 }
 
 void Writer::finish(const VerdictData& verdict, const std::string& state) {
-  const h5::Quiet quiet;
-  if (impl_->done) throw Error(ErrorKind::internal, "the results file is finished already");
-  merging(impl_->partial, [&] {
-    impl_->check_owner();
-    const std::string text = end_to_text({state, utc_now_iso(), verdict});
-    impl_->spend(text.size());
-    write_durable(impl_->partial / "end.json", text);
-    const Path merged = impl_->partial / "merged.h5";
-    impl_->spend(merged_bytes(impl_->partial));
-    reserve(merged, merged_bytes(impl_->partial));
+  impl_->merge({state, utc_now_iso(), verdict}, [&](const Path& merged) {
     PartialReader reader(impl_->partial);
     write_file(merged, reader, false);
-    publish(merged, impl_->file, impl_->force);
   });
-  impl_->done = true;
   remove_partial(impl_->partial);
+}
+
+void Writer::finish(const Results& measured, const VerdictData& verdict) {
+  const std::string ended = utc_now_iso();
+  const auto info = [&] {
+    RunInfo out = measured.info;
+    out.ended = ended;
+    out.verdict = verdict.state;
+    return out;
+  };
+  impl_->merge({measured.info.state, ended, verdict},
+               [&](const Path& merged) { write_file(merged, content_of(measured, &verdict, info)); });
+  impl_->remove_at_end = true;
 }
 
 void Writer::finish(const Results& results) {
@@ -269,9 +315,6 @@ void Writer::finish(const Results& results) {
   for (const TelemetryTable& table : results.telemetry)
     if (const std::string problem = telemetry_problem(table, results.entities.size()); !problem.empty())
       wrong(problem);
-  const auto cases = [&](const std::function<void(const CaseData&)>& each) {
-    std::ranges::for_each(results.cases, each);
-  };
   const auto info = [&] {
     RunInfo out = results.info;
     if (out.ended.empty()) out.ended = utc_now_iso();
@@ -280,10 +323,7 @@ void Writer::finish(const Results& results) {
   };
   const Path merged = impl_->partial / "merged.h5";
   try {
-    write_file(merged,
-               {results.config, results.plan, results.environment, results.inventory, cases, results.entities,
-                results.errors, results.counters, results.telemetry, results.flags, results.events,
-                results.selftest, results.verdict ? &*results.verdict : nullptr, info});
+    write_file(merged, content_of(results, results.verdict ? &*results.verdict : nullptr, info));
   } catch (const Error& error) {
     throw Error(error.kind() == ErrorKind::hdf5 ? ErrorKind::io : error.kind(), error.what());
   }

@@ -59,6 +59,10 @@ class Writer {
   /// Merges, attaches scales, writes the verdict, fsyncs, link(2)s to NAME.h5 and removes the partial
   /// directory. `state` is complete or aborted.
   void finish(const VerdictData& verdict, const std::string& state);
+  /// The same from what `load_own_partial` has read of the directory, judged since: samples are copied case
+  /// by case, and the rest is not read again. The directory is there until this object ends, so `measured`
+  /// can be used until then.
+  void finish(const Results& measured, const VerdictData& verdict);
   /// The same of results that are complete in memory, cases and all: none was added before.
   void finish(const Results& results);
   /// Removes the partial directory: for errors before anything was measured.

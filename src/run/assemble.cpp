@@ -78,7 +78,8 @@ void place_rows(const Rows& rows, EntityTable& entities, CaseData& data) {
       data.destination.push_back(row.destination);
     }
     data.count.push_back(static_cast<std::int32_t>(row.t.size()));
-    std::transform(row.t.begin(), row.t.end(), data.t.begin() + static_cast<std::ptrdiff_t>(e * samples),
+    std::transform(row.t.begin(), row.t.end(),
+                   data.t.own().begin() + static_cast<std::ptrdiff_t>(e * samples),
                    [](double t) { return to_the_clock(t); });
     drop(row.t);
   }
@@ -124,7 +125,8 @@ void place_array(const CaseRecord::ArraySpec& spec, const Rows& rows, CaseData& 
     const auto found = rows[e]->integers.find(spec.name);
     if (found == rows[e]->integers.end()) continue;
     const std::size_t n = std::min(width, found->second.size());
-    std::copy_n(found->second.begin(), n, array.values.begin() + static_cast<std::ptrdiff_t>(e * width));
+    std::copy_n(found->second.begin(), n,
+                array.values.own().begin() + static_cast<std::ptrdiff_t>(e * width));
     drop(found->second);
   }
   data.arrays.push_back(std::move(array));

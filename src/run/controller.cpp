@@ -32,6 +32,15 @@
 namespace assay {
 namespace {
 
+/// Closes a file when it goes out of scope, whatever is thrown.
+struct Closing {
+  RunFile& file;
+  explicit Closing(RunFile& of) : file(of) {}
+  ~Closing() { file.close(); }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+};
+
 class RunController final : public supervisor::Controller {
  public:
   RunController(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks)
@@ -167,9 +176,9 @@ class RunController final : public supervisor::Controller {
     auto results = results::load_own_partial(file_.writer().partial());
     results.info.state = complete ? "complete" : "aborted";
     const auto verdict = verdict::judge(results, options_of(results));
-    file_.writer().finish(verdict, results.info.state);
+    file_.writer().finish(results, verdict);
+    const Closing closing{file_};  // which removes the directory that the samples of `results` are read from
     const std::string file = file_.writer().file().string();
-    file_.close();
     if (hooks_.report) hooks_.report({results, verdict, file});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
       std::fprintf(stderr, "assay: command for the missing cases: %s\n",

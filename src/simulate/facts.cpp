@@ -112,8 +112,8 @@ void drop_rows(CaseData& c, const std::set<std::int32_t>& gone) {
     values = std::move(out);
   };
   const std::size_t samples = c.samples();
-  for (auto& m : c.metrics) pick(m.values, m.per_sample ? samples : 1);
-  pick(c.t, samples);
+  for (auto& m : c.metrics) pick(m.values.own(), m.per_sample ? samples : 1);
+  pick(c.t.own(), samples);
   for (auto* rows : {&c.source, &c.destination, &c.count, &c.entity}) pick(*rows, 1);
 }
 
@@ -128,7 +128,7 @@ void lose(Results& r, const Machine& machine, const Fault& fault) {
     const std::int32_t row = machine.device_row(d);
     gone.insert(row);
     const auto& entity = r.entities[static_cast<std::size_t>(row)];
-    const double t = r.cases.empty() || r.cases[middle].t.empty() ? 0 : r.cases[middle].t.front();
+    const double t = r.cases.empty() || r.cases[middle].t.empty() ? 0 : r.cases[middle].t[0];
     r.events.push_back({t, row, what,
                         fmt::format("{} (rank {}) {} in {}", entity.name, entity.rank,
                                     what == "hang" ? "hung" : "was lost", where)});

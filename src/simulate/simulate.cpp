@@ -62,7 +62,7 @@ const MetricModel* model_of(const Spec& spec, const verdict::Retest& retest) {
 double end_of(const results::Results& r) {
   double end = 0;
   for (const auto& c : r.cases)
-    if (!c.t.empty()) end = std::max(end, c.t.back() + sample_s);
+    if (!c.t.empty()) end = std::max(end, c.t[c.t.size() - 1] + sample_s);
   return end;
 }
 

@@ -46,6 +46,7 @@ void check_samples(Judgement& j, const CaseData& c, bool required) {
   const std::size_t width = c.samples();
   for (const auto& m : c.metrics) {
     std::vector<std::int32_t> empty, broken;
+    const auto values = m.values.held();
     for (std::size_t r = 0; r < c.entity.size(); ++r) {
       const std::size_t taken =
           r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
@@ -53,7 +54,7 @@ void check_samples(Judgement& j, const CaseData& c, bool required) {
       const std::size_t n = m.per_sample ? std::min(taken, width) : 1;
       for (std::size_t s = 0; s < n; ++s) {
         const std::size_t i = m.per_sample ? r * width + s : r;
-        const bool nan = i >= m.values.size() || std::isnan(m.values[i]);
+        const bool nan = i >= values.size() || std::isnan(values[i]);
         ++(nan ? not_numbers : measured);
       }
       if (measured == 0) {

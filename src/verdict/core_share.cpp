@@ -30,12 +30,13 @@ Shares shares_in(const Judgement& j, const results::CaseData& c, std::int32_t pa
   Shares found;
   if (m == nullptr || m->per_sample) return found;
   std::vector<double> own, others;
-  for (std::size_t r = 0; r < std::min(c.entity.size(), m->values.size()); ++r) {
-    if (!(m->values[r] > 0 && m->values[r] <= 1)) continue;
+  const auto shares = m->values.held();
+  for (std::size_t r = 0; r < std::min(c.entity.size(), shares.size()); ++r) {
+    if (!(shares[r] > 0 && shares[r] <= 1)) continue;
     const bool link = r < c.source.size() && r < c.destination.size();
     const bool mine = link ? tells_of(j, c.source[r], part) || tells_of(j, c.destination[r], part)
                            : tells_of(j, c.entity[r], part);
-    (mine ? own : others).push_back(m->values[r]);
+    (mine ? own : others).push_back(shares[r]);
   }
   if (!own.empty()) found.own = median(own);
   if (!others.empty()) found.others = median(others);

@@ -18,11 +18,12 @@ using results::IntegerArray;
 /// A view of an integer array as [entity][everything else].
 struct DigestView {
   const IntegerArray& array;
+  results::Held<std::uint64_t> values;
   std::size_t entity_dim = 0, entities = 0, inner = 1, outer = 1;
   bool per_sample = false;  ///< [entity, sample]
   bool of_samples = false;  ///< has that dimension anywhere: how many there are may differ from time to time
 
-  explicit DigestView(const IntegerArray& a) : array(a) {
+  explicit DigestView(const IntegerArray& a) : array(a), values(a.values.held()) {
     const auto it = std::find(a.dims.begin(), a.dims.end(), "entity");
     entity_dim = it == a.dims.end() ? 0 : static_cast<std::size_t>(it - a.dims.begin());
     for (std::size_t d = 0; d < a.shape.size(); ++d) {
@@ -32,12 +33,12 @@ struct DigestView {
     }
     per_sample = a.dims.size() == 2 && entity_dim == 0 && a.dims[1] == "sample";
     of_samples = std::find(a.dims.begin(), a.dims.end(), "sample") != a.dims.end();
-    if (outer * entities * inner != a.values.size()) entities = 0;  // not the shape it claims
+    if (outer * entities * inner != values.size()) entities = 0;  // not the shape it claims
   }
   std::size_t columns() const noexcept { return outer * inner; }
   std::uint64_t at(std::size_t entity, std::size_t column) const {
     const std::size_t o = column / inner, i = column % inner;
-    return array.values[(o * entities + entity) * inner + i];
+    return values[(o * entities + entity) * inner + i];
   }
 };
 

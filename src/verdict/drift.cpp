@@ -136,6 +136,8 @@ std::vector<std::vector<double>> lines_of(const Population& p, const results::Ca
       c.t.size() != metric->values.size())
     return lines;
   if (clock != nullptr && clock->values.size() != metric->values.size()) clock = nullptr;
+  const auto values = metric->values.held();
+  const auto clocks = (clock != nullptr ? clock : metric)->values.held();
   std::map<std::int32_t, std::size_t> row;
   for (std::size_t e = 0; e < c.entities(); ++e) row[c.entity[e]] = e;
   for (std::size_t m = 0; m < p.size(); ++m) {
@@ -145,8 +147,8 @@ std::vector<std::vector<double>> lines_of(const Population& p, const results::Ca
     for (std::size_t s = 0; s < c.samples(); ++s) {
       const std::size_t at = e->second * c.samples() + s;
       const bool taken = static_cast<std::int32_t>(s) < c.count[e->second];
-      double y = taken ? log_rate(metric->values[at], p.series->better) : unknown;
-      if (clock != nullptr && taken && clock->values[at] > 0) y -= p.slope * std::log(clock->values[at]);
+      double y = taken ? log_rate(values[at], p.series->better) : unknown;
+      if (clock != nullptr && taken && clocks[at] > 0) y -= p.slope * std::log(clocks[at]);
       line.push_back(y);
     }
     lines.push_back(binned(line, constants::drift_stretches));
@@ -168,8 +170,9 @@ void judge_drift(Judgement& j) {
     if (!is_population(s) || !s.per_sample || s.first == nullptr ||
         s.first->samples() < static_cast<std::size_t>(constants::drift_least_samples))
       continue;
-    const auto [from, to] = std::minmax_element(s.first->t.begin(), s.first->t.end());
-    if (s.first->t.empty() || *to - *from < constants::drift_least_s) continue;
+    const auto t = s.first->t.held();
+    const auto [from, to] = std::minmax_element(t.begin(), t.end());
+    if (t.empty() || *to - *from < constants::drift_least_s) continue;
     for (auto& p : populations_of(j, s, attributes))
       if (!p.shared && p.size() >= constants::peers_min_population) all.push_back({&s, std::move(p)});
   }
@@ -180,7 +183,8 @@ void judge_drift(Judgement& j) {
     for (const auto& d :
          drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(all.size()))) {
       const auto& row = *p.members[members[d.member]].row;
-      const auto [from, to] = std::minmax_element(c.t.begin(), c.t.end());
+      const auto t = c.t.held();
+      const auto [from, to] = std::minmax_element(t.begin(), t.end());
       const double begin = *from + (*to - *from) * static_cast<double>(d.begin) / constants::drift_stretches;
       auto f = j.about(row.entity, "WARN", "abnormality", "drift");
       f.suite = series->suite;

@@ -24,11 +24,12 @@ std::map<std::int32_t, double> counted_errors(const results::CaseData& c) {
   std::map<std::int32_t, double> counted;
   const auto* m = c.find("errors");
   if (m == nullptr) return counted;
+  const auto values = m->values.held();
   for (std::size_t r = 0; r < c.entity.size(); ++r) {
     double sum = 0;
     const std::size_t width = m->per_sample ? c.samples() : 1;
-    for (std::size_t s = 0; s < width && r * width + s < m->values.size(); ++s) {
-      const double v = m->values[r * width + s];
+    for (std::size_t s = 0; s < width && r * width + s < values.size(); ++s) {
+      const double v = values[r * width + s];
       if (v > 0) sum += v;
     }
     if (sum > 0) counted[c.entity[r]] = sum;

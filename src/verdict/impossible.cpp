@@ -25,19 +25,20 @@ struct Row {
   bool dead() const { return 2 * impossible > taken; }  ///< its median cannot be
 };
 
-Row row_of(const results::CaseData& c, const results::Metric& m, std::size_t r) {
+Row row_of(const results::CaseData& c, const results::Metric& m, const results::Held<double>& values,
+           std::size_t r) {
   Row row;
   row.index = r;
   const std::size_t width = m.per_sample ? c.samples() : 1;
   const std::size_t n = m.per_sample && r < c.count.size()
                             ? std::min(width, static_cast<std::size_t>(std::max(0, c.count[r])))
                             : width;
-  for (std::size_t i = r * width; i < std::min(r * width + n, m.values.size()); ++i) {
-    if (std::isnan(m.values[i])) continue;
+  for (std::size_t i = r * width; i < std::min(r * width + n, values.size()); ++i) {
+    if (std::isnan(values[i])) continue;
     ++row.taken;
-    if (m.values[i] > 0 && std::isfinite(m.values[i])) continue;
+    if (values[i] > 0 && std::isfinite(values[i])) continue;
     ++row.impossible;
-    row.example = m.values[i];
+    row.example = values[i];
   }
   return row;
 }
@@ -78,8 +79,9 @@ class Impossible {
   void look_at(const results::CaseData& c, const results::Metric& m) {
     std::vector<Row> dead, marred;
     std::size_t alive = 0;
+    const auto values = m.values.held();
     for (std::size_t r = 0; r < c.entity.size(); ++r) {
-      const Row row = row_of(c, m, r);
+      const Row row = row_of(c, m, values, r);
       if (row.taken == 0) continue;
       alive += row.dead() ? 0 : 1;
       if (row.impossible > 0) (row.dead() ? dead : marred).push_back(row);

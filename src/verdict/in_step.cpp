@@ -50,15 +50,15 @@ std::vector<std::vector<std::size_t>> teams_of(const Judgement& j, const CaseDat
 }
 
 /// Values of a team in one sample, nothing when one of them was not taken.
-std::vector<double> together(const CaseData& c, const Metric& m, const std::vector<std::size_t>& team,
-                             std::size_t sample) {
+std::vector<double> together(const CaseData& c, const results::Held<double>& all,
+                             const std::vector<std::size_t>& team, std::size_t sample) {
   std::vector<double> values;
   for (const auto r : team) {
     const std::size_t i = r * c.samples() + sample;
     const bool taken =
-        i < m.values.size() && (r >= c.count.size() || static_cast<std::int32_t>(sample) < c.count[r]);
-    if (!taken || !(m.values[i] >= 0)) return {};
-    values.push_back(m.values[i]);
+        i < all.size() && (r >= c.count.size() || static_cast<std::int32_t>(sample) < c.count[r]);
+    if (!taken || !(all[i] >= 0)) return {};
+    values.push_back(all[i]);
   }
   return values;
 }
@@ -110,9 +110,10 @@ Evidence evidence_of(const Judgement& j, const std::string& suite, bool retest) 
     const auto* m =
         c.suite == suite && completed(c) && (retest_number(c.name) > 0) == retest ? own_time(c) : nullptr;
     if (m == nullptr) continue;
+    const auto all = m->values.held();
     for (const auto& team : teams_of(j, c, *m))
       for (std::size_t s = 0; s < c.samples(); ++s)
-        if (const auto values = together(c, *m, team, s); !values.empty())
+        if (const auto values = together(c, all, team, s); !values.empty())
           add_sample(j, c, team, values, evidence);
   }
   return evidence;
@@ -235,10 +236,11 @@ void judge_arrivals(Judgement& j, const CaseData& c, double alpha) {
   if (skew == nullptr || duration == nullptr || !skew->per_sample || !duration->per_sample ||
       c.find("group") != nullptr)
     return;
+  const auto all_skews = skew->values.held(), all_durations = duration->values.held();
   for (const auto& team : teams_of(j, c, *duration)) {
     std::vector<double> skews, durations;
     for (std::size_t s = 0; s < c.samples(); ++s) {
-      const auto came = together(c, *skew, team, s), took = together(c, *duration, team, s);
+      const auto came = together(c, all_skews, team, s), took = together(c, all_durations, team, s);
       if (came.empty() || took.empty()) continue;
       skews.insert(skews.end(), came.begin(), came.end());
       durations.insert(durations.end(), took.begin(), took.end());

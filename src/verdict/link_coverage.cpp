@@ -54,13 +54,14 @@ class Collector {
     const auto* payload = c.find("payload");
     if (c.kind != "link" || payload == nullptr || payload->values.size() != c.entities()) return;
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) return;
+    const auto bytes = payload->values.held();
     for (std::size_t r = 0; r < c.entities(); ++r) {
-      if (r >= c.source.size() || r >= c.destination.size() || !(payload->values[r] > 0)) continue;
+      if (r >= c.source.size() || r >= c.destination.size() || !(bytes[r] > 0)) continue;
       const auto from = c.source[r], to = c.destination[r], a = j_.entities.node(from),
                  b = j_.entities.node(to);
       if (a < 0 || b < 0 || a == b) continue;
       const auto use = [&](LinkUse& link) {
-        link.bytes += payload->values[r];
+        link.bytes += bytes[r];
         link.cases.insert(c.suite + "/" + base_name(c.name));
       };
       use(out_.nodes[ordered(a, b)]);

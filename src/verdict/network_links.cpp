@@ -112,10 +112,12 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
   const std::size_t width = m->per_sample ? c.samples() : 1;
   if (round != nullptr && round->values.size() < c.entities() * (round->per_sample ? c.samples() : 1))
     round = nullptr;
+  const auto all = m->values.held();
+  const auto rounds = (round != nullptr ? round : m)->values.held();
   const double sign = better == results::Better::lower ? -1.0 : 1.0;
   const auto round_at = [&](std::size_t row, std::size_t sample) {
     if (round == nullptr) return 0;
-    const double number = round->values[round->per_sample ? row * c.samples() + sample : row];
+    const double number = rounds[round->per_sample ? row * c.samples() + sample : row];
     return std::abs(number) < 1e9 ? static_cast<int>(number) : 0;
   };
   std::vector<std::pair<int, double>> taken;
@@ -125,7 +127,7 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
     const auto count =
         r < c.count.size() && m->per_sample ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
     for (std::size_t s = 0; s < std::min(count, width); ++s) {
-      const double value = m->values[r * width + s];
+      const double value = all[r * width + s];
       if (value > 0 && std::isfinite(value)) taken.emplace_back(round_at(r, s), sign * std::log(value));
     }
     const auto earlier = [](const auto& a, const auto& b) { return a.first < b.first; };

@@ -133,14 +133,15 @@ class Paths {
   void add(const results::CaseData& c, const results::Metric& payload, const Moved& moved) {
     std::map<std::int32_t, double> by_nic, by_node;
     std::map<std::int32_t, std::set<std::int32_t>> senders;
+    const auto sent = payload.values.held();
     for (std::size_t r = 0; r < c.entities(); ++r) {
-      if (r >= c.source.size() || r >= c.destination.size() || !(payload.values[r] > 0)) continue;
+      if (r >= c.source.size() || r >= c.destination.size() || !(sent[r] > 0)) continue;
       const auto from = c.source[r], node = j_.entities.node(from);
       if (node < 0 || node == j_.entities.node(c.destination[r])) continue;
       if (j_.entities.kind(from) == "nic") {
-        by_nic[from] += payload.values[r];
+        by_nic[from] += sent[r];
       } else {
-        by_node[node] += payload.values[r];
+        by_node[node] += sent[r];
         senders[node].insert(from);
       }
     }

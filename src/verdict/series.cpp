@@ -29,11 +29,11 @@ std::int32_t end_at(const std::vector<std::int32_t>& values, std::size_t i) {
 }
 
 /// Appends the samples of one entity that were taken, with a block number that differs between passes.
-void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pass,
-            std::vector<double>& values, std::vector<std::int32_t>& blocks) {
-  if (!m.per_sample) {
-    if (row < m.values.size() && !std::isnan(m.values[row])) {
-      values.push_back(m.values[row]);
+void append(const CaseData& c, bool per_sample, const results::Held<double>& all, std::size_t row,
+            std::size_t pass, std::vector<double>& values, std::vector<std::int32_t>& blocks) {
+  if (!per_sample) {
+    if (row < all.size() && !std::isnan(all[row])) {
+      values.push_back(all[row]);
       blocks.push_back(static_cast<std::int32_t>(pass));
     }
     return;
@@ -43,8 +43,8 @@ void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pas
       row < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[row])) : width;
   for (std::size_t s = 0; s < std::min(taken, width); ++s) {
     const std::size_t i = row * width + s;
-    if (i >= m.values.size() || std::isnan(m.values[i])) continue;
-    values.push_back(m.values[i]);
+    if (i >= all.size() || std::isnan(all[i])) continue;
+    values.push_back(all[i]);
     blocks.push_back(static_cast<std::int32_t>(pass * 1000) + (s < c.block.size() ? c.block[s] : 0));
   }
 }
@@ -205,7 +205,11 @@ void collect_series(Judgement& j) {
         return it->second;
       };
       std::vector<const Metric*> metric_of;
-      for (const auto* pass : joined.passes) metric_of.push_back(pass->find(m.name));
+      std::vector<results::Held<double>> values_of;
+      for (const auto* pass : joined.passes) {
+        metric_of.push_back(pass->find(m.name));
+        values_of.push_back((metric_of.back() != nullptr ? *metric_of.back() : m).values.held());
+      }
       for (std::size_t i = 0; i < occurrences.size();) {
         samples.clear();
         SeriesRow row;
@@ -214,13 +218,15 @@ void collect_series(Judgement& j) {
              ++i) {
           const auto& o = occurrences[i];
           if (metric_of[o.pass] != nullptr)
-            append(*joined.passes[o.pass], *metric_of[o.pass], o.row, o.pass, samples.values, samples.blocks);
+            append(*joined.passes[o.pass], metric_of[o.pass]->per_sample, values_of[o.pass], o.row, o.pass,
+                   samples.values, samples.blocks);
         }
         if (samples.values.empty()) continue;
         samples.into(row, s.better);
         row.stratum = stratum_of(row);
         s.rows.push_back(row);
       }
+      s.rows.shrink_to_fit();  // of many links and numbers beside their rates
       j.series.push_back(std::move(s));
     }
   }

@@ -147,8 +147,8 @@ class Trial {
       throw Error(ErrorKind::internal, c.name + " has no rounds");
     RetestOrder order;
     order.path = c.suite + "/" + base;
-    order.rounds.resize(
-        1 + static_cast<std::size_t>(*std::max_element(round->values.begin(), round->values.end())));
+    const auto rounds = round->values.held();
+    order.rounds.resize(1 + static_cast<std::size_t>(*std::max_element(rounds.begin(), rounds.end())));
     for (auto& links : order.rounds) links.emplace_back(0, 1);
     out.retest_rounds += order.rounds.size();
     out.seconds +=

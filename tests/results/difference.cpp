@@ -35,6 +35,10 @@ class Compare {
     }
     return true;
   }
+  static bool same(const Values<double>& a, const Values<double>& b) {
+    const auto x = a.held(), y = b.held();
+    return same(std::vector<double>(x.begin(), x.end()), std::vector<double>(y.begin(), y.end()));
+  }
   static bool same(const std::map<std::string, std::vector<double>>& a,
                    const std::map<std::string, std::vector<double>>& b) {
     if (a.size() != b.size()) return false;

@@ -66,13 +66,14 @@ void add_samples(const results::CaseData& c, const std::string& metric, const st
   const auto* m = c.find(metric);
   if (m == nullptr) return;
   const std::size_t width = m->per_sample ? c.samples() : 1;
+  const auto values = m->values.held(), times = c.t.held();
   for (std::size_t r = 0; r < c.entity.size(); ++r) {
     if (!concerned(named, c.entity[r], end_of(c.source, r), end_of(c.destination, r))) continue;
     const std::size_t taken =
         m->per_sample && r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
-    for (std::size_t s = 0; s < std::min(width, taken) && r * width + s < m->values.size(); ++s) {
-      const double value = m->values[r * width + s],
-                   t = r * width + s < c.t.size() ? c.t[r * width + s] : results::not_taken;
+    for (std::size_t s = 0; s < std::min(width, taken) && r * width + s < values.size(); ++s) {
+      const double value = values[r * width + s],
+                   t = r * width + s < times.size() ? times[r * width + s] : results::not_taken;
       if (std::isnan(value)) continue;
       out.push_back(value);
       if (std::isfinite(t)) timed.emplace_back(t, value);

@@ -135,7 +135,8 @@ std::vector<CaseSpan> spans_of(const results::Results& r) {
   std::vector<CaseSpan> spans;
   for (const auto& c : r.cases) {
     double from = std::numeric_limits<double>::max(), to = 0;
-    for (const double t : c.t) {
+    const auto times = c.t.held();
+    for (const double t : times) {
       if (!std::isfinite(t)) continue;
       from = std::min(from, t);
       to = std::max(to, t);
@@ -188,10 +189,11 @@ namespace {
 Line by_step(const results::CaseData& c, const results::Metric& m) {
   Line line;
   if (!m.per_sample) return line;
+  const auto all = m.values.held();
   for (std::size_t s = 0; s < c.samples(); ++s) {
     std::vector<double> values;
-    for (std::size_t r = 0; r < c.entity.size() && r * c.samples() + s < m.values.size(); ++r) {
-      const double v = m.values[r * c.samples() + s];
+    for (std::size_t r = 0; r < c.entity.size() && r * c.samples() + s < all.size(); ++r) {
+      const double v = all[r * c.samples() + s];
       if (!std::isnan(v)) values.push_back(v);
     }
     if (!values.empty()) line.emplace_back(static_cast<double>(s), median(values));
@@ -250,7 +252,7 @@ std::string stages_picture(const results::CaseData& c) {
   for (const char* name : {"data", "forward", "backward", "exposed", "optimizer"}) {
     const auto* m = c.find(name);
     if (m == nullptr || m->unit != "s") continue;
-    const double value = median(m->values);
+    const double value = median(m->values.held());
     if (std::isnan(value)) continue;
     stages.emplace_back(name, value);
     sum += value;
@@ -276,13 +278,12 @@ std::string stages_picture(const results::CaseData& c) {
 std::string throughput_table(const Page& page, const results::CaseData& c) {
   const auto* m = c.find("throughput");
   if (m == nullptr) return "";
-  std::vector<double> all;
+  const auto all = m->values.held();
   std::vector<std::vector<Cell>> rows;
   for (std::size_t r = 0; r < c.entity.size(); ++r) {
     std::vector<double> own;
     const std::size_t width = m->per_sample ? c.samples() : 1;
-    for (std::size_t s = 0; s < width && r * width + s < m->values.size(); ++s)
-      own.push_back(m->values[r * width + s]);
+    for (std::size_t s = 0; s < width && r * width + s < all.size(); ++s) own.push_back(all[r * width + s]);
     rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(c.entity[r]))),
                     number_cell(quantity(median(own), m->unit))});
   }
@@ -311,11 +312,12 @@ std::string training_section(const Page& page) {
     if (!is_training(c) || c.state == results::CaseState::skip) continue;
     std::vector<std::vector<Cell>> rows;
     for (const auto& m : c.metrics) {
-      const double middle = median(m.values);
+      const auto values = m.values.held();
+      const double middle = median(values);
       if (!std::isnan(middle))
         rows.push_back({cell(m.name), number_cell(format_quantity(middle, m.unit)),
-                        number_cell(quantity(quantile(m.values, 0.05), m.unit)),
-                        number_cell(quantity(quantile(m.values, 0.95), m.unit))});
+                        number_cell(quantity(quantile(values, 0.05), m.unit)),
+                        number_cell(quantity(quantile(values, 0.95), m.unit))});
     }
     if (rows.empty()) continue;
     out += "<h3>" + escaped(c.path()) + "</h3>\n" + stages_picture(c) + loss_picture(c);

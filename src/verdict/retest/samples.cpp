@@ -14,11 +14,12 @@ std::vector<TakenSample> samples_of(const results::CaseData& c, const results::M
   const std::size_t taken = row < c.count.size() && m.per_sample
                                 ? std::min(width, static_cast<std::size_t>(std::max(0, c.count[row])))
                                 : width;
+  const auto values = m.values.held(), t = c.t.held();
   std::vector<TakenSample> samples;
   for (std::size_t s = 0; s < taken; ++s) {
     const std::size_t i = row * width + s;
-    if (i >= m.values.size() || std::isnan(m.values[i])) continue;
-    samples.push_back({m.values[i], i < c.t.size() ? c.t[i] : results::not_taken,
+    if (i >= values.size() || std::isnan(values[i])) continue;
+    samples.push_back({values[i], i < t.size() ? t[i] : results::not_taken,
                        s < c.block.size() ? c.block[s] : -1 - static_cast<std::int32_t>(s)});
   }
   return samples;

@@ -269,7 +269,7 @@ TEST(Reading, ArchivesCarryEveryMember) {
   EXPECT_EQ(got.state, results::CaseState::fail);
   EXPECT_EQ(got.parameters, data.parameters);
   EXPECT_EQ(got.entity, data.entity);
-  EXPECT_TRUE(std::isnan(got.t.at(1)));
+  EXPECT_TRUE(std::isnan(got.t[1]));
   ASSERT_EQ(got.metrics.size(), 1u);
   EXPECT_EQ(got.metrics[0].role, results::Role::covariate);
   EXPECT_EQ(got.metrics[0].values, data.metrics[0].values);

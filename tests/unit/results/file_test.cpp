@@ -259,8 +259,8 @@ TEST_F(ResultsFile, WrongCasesAreInternalErrors) {
   expect_wrong("cannot be named", [](CaseBundle& b) { b.data.name = "../x"; });
   expect_wrong("row 99", [](CaseBundle& b) { b.data.entity[0] = 99; });
   expect_wrong("count", [](CaseBundle& b) { b.data.count.pop_back(); });
-  expect_wrong("every entity", [](CaseBundle& b) { b.data.metrics[0].values.pop_back(); });
-  expect_wrong("shape", [](CaseBundle& b) { b.data.arrays[0].values.pop_back(); });
+  expect_wrong("every entity", [](CaseBundle& b) { b.data.metrics[0].values.own().pop_back(); });
+  expect_wrong("shape", [](CaseBundle& b) { b.data.arrays[0].values.own().pop_back(); });
   expect_wrong("two lengths", [](CaseBundle& b) { b.data.arrays[0].dims = {"entity", "bucket", "step"}; });
   writer.add_case(example::bundle(3));
 }
