@@ -87,9 +87,11 @@ bool looks_heavy(const Abnormality& a) { return a.peaked > peaks_of(a.size).heav
 
 }  // namespace
 
-void TailPool::add(std::size_t n, double peaked) {
+void TailPool::add(std::size_t n, double peaked, double real) {
   if (n < 6 || !(peaked > 0)) return;
-  const PeakRow known = peaks_of(n);
+  PeakRow known = peaks_of(n);
+  constexpr double little_noise = 0.9;  // moves the kurtosis less than its own error
+  if (real < little_noise) known.heavy = known.normal + std::pow(real, 4) * (known.heavy - known.normal);
   // Two kinds of part make a flat population, which says nothing of tails.
   sum_ += (std::max(peaked, known.normal) - known.heavy) / peak_spread;
   ++populations_;
@@ -204,10 +206,11 @@ double family_p(const Abnormality& a, std::size_t member) {
 
 bool abnormal(const Abnormality& a, std::size_t member, double alpha) { return family_p(a, member) <= alpha; }
 
-bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool) {
+bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool,
+                     double trust) {
   if (a.size < constants::deletion_min) return false;
   constexpr double most = 0.2, certain = 5, guard = 1.1;
-  const double gained = alpha * (looks_heavy(a) ? 1.0 : pool.gain());
+  const double gained = alpha * (looks_heavy(a) ? 1.0 : std::pow(pool.gain(), trust));
   // Where the tails are known to be light beyond doubt the bound comes down to that of a normal.
   const double known = std::clamp(std::log(gained / most) / std::log(certain / most), 0.0, 1.0);
   // Deviations of independent parts add in squares: what is noise needs the bound of a normal only.
@@ -230,6 +233,13 @@ bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, con
     return p <= t_below(-critical, degrees) * tests;
   }
   return a.score[member] < -bound(heavy_critical(a.size, spent, a.tail), robust_critical(a.size, alpha));
+}
+
+double trust_in_tails(const Abnormality& a, double delta) noexcept {
+  if (!(a.variance > 0)) return 1;
+  const double deviations = delta / std::sqrt(a.variance);
+  return std::clamp((deviations - constants::heavy_delta) / (constants::light_delta - constants::heavy_delta),
+                    0.0, 1.0);
 }
 
 bool surely_abnormal_story(const Abnormality& a, std::size_t member, double alpha) {

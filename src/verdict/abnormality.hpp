@@ -29,8 +29,9 @@ struct Abnormality {
 /// Estimates heavy tails from all populations of a run; one population of 12 is not enough.
 class TailPool {
  public:
-  /// A population of `n` and its `peaked`. Correlated metrics are added once.
-  void add(std::size_t n, double peaked);
+  /// A population of `n`, its `peaked` and its `real`: noise that is mixed in makes tails look light that are
+  /// not. Correlated metrics are added once.
+  void add(std::size_t n, double peaked, double real = 1);
   /// Factor by which the error under heavy tails may be exceeded, because populations as light as these occur
   /// under Student's t with 4 degrees only with probability q: q^(-3/4) / 4, whose mean under those is 1 (a
   /// calibrator of p-values, Shafer et al. 2011). Not under 1.
@@ -51,8 +52,13 @@ void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior&
 
 /// Whether a member is abnormal with a family-wise error `alpha` if its population is normal.
 bool abnormal(const Abnormality& a, std::size_t member, double alpha);
-/// The same if it may be heavy-tailed.
-bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool);
+/// The same if it may be heavy-tailed. `trust`: the power of the pool's gain that counts, 0 to 1.
+bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool,
+                     double trust = 1);
+/// How far light tails of the run may be relied on for a fault of `delta` (logarithmic): in full where it is
+/// `light_delta` deviations of the parts or more, not at all below `heavy_delta`. What looks like a normal
+/// distribution may have a part with heavy tails in it, whose extremes pass delta where parts differ much.
+double trust_in_tails(const Abnormality& a, double delta) noexcept;
 /// The same for what many correlated metrics have in common (`story_degrees`).
 bool surely_abnormal_story(const Abnormality& a, std::size_t member, double alpha);
 /// Share of the error budget of faults that this population may spend by itself: all where its members are

@@ -44,6 +44,8 @@ Json of_peers() {
               {"combined_share", combined_share},
               {"joint_share", joint_share},
               {"alike_errors", alike_errors},
+              {"light_delta", light_delta},
+              {"heavy_delta", heavy_delta},
               {"story_metrics", story_metrics},
               {"story_degrees", story_degrees},
               {"spread_metrics", spread_metrics},

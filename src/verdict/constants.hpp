@@ -88,6 +88,9 @@ inline constexpr double combined_share = 0.1;
 inline constexpr double joint_share = 0.3;
 // Metrics whose ranks correlate by this many standard errors count once.
 inline constexpr double alike_errors = 2.5;
+// Deviations of the parts that a fault must have for the light tails of a run to count in full, and at all.
+inline constexpr double light_delta = 7.5;
+inline constexpr double heavy_delta = 4.5;
 // From so many correlated metrics on, three quarters of a suite's, what they have in common is judged as a
 // value of its own, with `joint_share`. Healthy parts differ in it by less than Student's t with 4 degrees:
 // that is one metric's tail, which is no part of what many show alike.

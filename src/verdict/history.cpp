@@ -169,7 +169,7 @@ bool shifts(const Past& p, double apart) {
 /// The leave-one-out differences of those that keep their level. A fault that lasts must not be what healthy
 /// parts are said to do.
 std::vector<double> null_of(const Matrix& m, std::size_t window) {
-  constexpr double shifted_deviations = 4, most_shifted = 0.2;
+  constexpr double shifted_deviations = 4, most_shifted = 0.5;
   std::vector<double> all;
   for (const auto& row : m.rows) leave_one_out(past_of(row), window, all);
   if (all.size() < scale_min) return all;

@@ -49,7 +49,7 @@ class Screener {
     std::set<const Test*> heard;
     // Noise says nothing of how parts differ.
     const auto add = [this](const Test& t) {
-      if (t.result.real > constants::real_enough) pool_.add(t.members.size(), t.result.peaked);
+      if (t.result.real > constants::real_enough) pool_.add(t.members.size(), t.result.peaked, t.result.real);
     };
     for (const auto& t : tests_) weights_ += t.weight;
     for (auto& [name, c] : suites_) {
@@ -240,10 +240,12 @@ class Screener {
       s.p = std::min(s.p, assumed.normal / share);
       const double alpha = constants::alpha_fail * share,
                    spent = plain || !p.eligible() ? alpha : alpha * fault_share(t.result);
-      s.candidate = enough && p.tells(s.member, shown) && shown > log_deficit(s.delta) - p.se &&
-                    (beyond_gap || surely_abnormal(t.result, k, alpha, pool_) || assumed.normal <= alpha);
-      s.sure =
-          s.candidate && (beyond_gap || assumed.heavy <= alpha || surely_abnormal(t.result, k, spent, pool_));
+      const double trust = trust_in_tails(t.result, log_deficit(s.delta));
+      s.candidate =
+          enough && p.tells(s.member, shown) && shown > log_deficit(s.delta) - p.se &&
+          (beyond_gap || surely_abnormal(t.result, k, alpha, pool_, trust) || assumed.normal <= alpha);
+      s.sure = s.candidate &&
+               (beyond_gap || assumed.heavy <= alpha || surely_abnormal(t.result, k, spent, pool_, trust));
       s.note = may_warn && gross && !s.warn && !s.candidate;
       if (s.warn || s.candidate || s.note) add(s);
     }
