@@ -343,6 +343,7 @@ results::Results Builder::finish(const std::vector<std::string>& files) {
   r.events.push_back({0, -1, "imported",
                       fmt::format("{} samples of {} from {} file{}", samples_, tool_, files.size(),
                                   files.size() == 1 ? "" : "s")});
+  for (const std::string& text : incomplete_) r.events.push_back({0, -1, "launch-inconclusive", text});
   if (duplicates_ > 0)
     r.events.push_back({0, -1, "imported",
                         fmt::format("{} row{} word for word the same as before: counted once", duplicates_,

@@ -55,6 +55,8 @@ class Builder {
   void fail_case(const std::string& suite, const std::string& name, const std::string& reason);
   void set_stage(const std::string& suite, const std::string& name, const std::string& stage);
 
+  /// What shows that an input does not hold all that was measured: the verdict is INCONCLUSIVE.
+  void incomplete(const std::string& text) { incomplete_.push_back(text); }
   /// A row that was there before, word for word.
   void count_duplicate() noexcept { ++duplicates_; }
 
@@ -104,6 +106,7 @@ class Builder {
   std::unordered_map<std::string, std::size_t> case_of_;
   std::unordered_map<std::string, std::string> named_;  ///< what the text of a name was
   std::unordered_map<std::int32_t, std::map<std::string, std::string>> attributes_;
+  std::vector<std::string> incomplete_;
   std::size_t samples_ = 0, duplicates_ = 0;
   std::size_t dated_ = 0;  ///< samples with a date
 };

@@ -116,6 +116,7 @@ std::string operation_in(const std::string& text) {
 
 Run read_text(const std::string& text, const std::string& file) {
   Run run;
+  run.ended = false;
   Columns columns;
   bool table = false;
   Lines lines(text);
@@ -126,6 +127,7 @@ Run read_text(const std::string& text, const std::string& file) {
       RankDevice device;
       if (read_device(content, device)) run.devices.push_back(std::move(device));
       if (read_columns(content, columns)) table = true;
+      if (content.find("Avg bus bandwidth") != std::string_view::npos) run.ended = true;
       if (content.find("Collective test starting:") != std::string_view::npos)
         run.operation = operation_in(std::string(content));
       continue;
@@ -191,6 +193,9 @@ class NcclImport {
       builder_.attribute({d.node, d.device, "", ""}, "model", d.model, run.lines.front().place);
     for (const Line& line : run.lines)
       for (const Half& half : line.halves) add_half(run, line, half, nodes, number);
+    if (!run.ended)
+      builder_.incomplete(run.lines.front().place.file +
+                          ": the end of the output is missing ('# Avg bus bandwidth'): the test was stopped");
   }
 
   results::Results finish(const std::vector<std::string>& files) {

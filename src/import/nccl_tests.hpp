@@ -35,6 +35,7 @@ struct Run {
   std::string operation;  ///< all_reduce, ...; empty when unknown
   std::vector<RankDevice> devices;
   std::vector<Line> lines;
+  bool ended = true;  ///< it ends as a run that was not stopped does
 };
 
 Run read_json(const std::string& text, const std::string& file);

@@ -62,6 +62,17 @@ TEST_F(ImportNccl, RunsOnOneNodeMeasureThatNode) {
   EXPECT_THAT(r.inventory.at("device").text.at("model")[0], HasSubstr("H100"));
 }
 
+TEST_F(ImportNccl, AnOutputWithoutItsEndIsIncomplete) {
+  const std::string whole = table({"n1", "n1"});
+  const auto stopped = import_nccl_tests({file("cut.txt", whole.substr(0, whole.find("# Out of bounds")))});
+  const auto at = std::find_if(stopped.events.begin(), stopped.events.end(),
+                               [](const auto& e) { return e.kind == "launch-inconclusive"; });
+  ASSERT_NE(at, stopped.events.end());
+  EXPECT_THAT(at->text, HasSubstr("cut.txt"));
+  EXPECT_EQ(verdict::judge(stopped, {}).state, "INCONCLUSIVE");
+  EXPECT_NE(verdict::judge(import_nccl_tests({file("all_reduce.txt", whole)}), {}).state, "INCONCLUSIVE");
+}
+
 TEST_F(ImportNccl, SmallRatesAreNotLeftRoundedToNothing) {
   const auto r = import_nccl_tests({file("all_reduce.txt", table({"n1", "n1"}))});
   const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-8-r2");
