@@ -43,6 +43,7 @@ Json of_peers() {
               {"real_enough", real_enough},
               {"combined_share", combined_share},
               {"joint_share", joint_share},
+              {"node_share", node_share},
               {"alike_errors", alike_errors},
               {"light_delta", light_delta},
               {"heavy_delta", heavy_delta},

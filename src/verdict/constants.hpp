@@ -86,6 +86,8 @@ inline constexpr double real_enough = 0.7;
 // at once.
 inline constexpr double combined_share = 0.1;
 inline constexpr double joint_share = 0.3;
+// Of `joint_share`, for the medians of nodes of several devices.
+inline constexpr double node_share = 0.3;
 // Metrics whose ranks correlate by this many standard errors count once.
 inline constexpr double alike_errors = 2.5;
 // Deviations of the parts that a fault must have for the light tails of a run to count in full, and at all.

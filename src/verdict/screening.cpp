@@ -5,9 +5,11 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
+#include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/suite_scores.hpp"
 
@@ -44,7 +46,7 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
 
 class Screener {
  public:
-  explicit Screener(Screening& out) : out_(out), tests_(tests_of(out.populations)) {
+  Screener(const Judgement& j, Screening& out) : j_(j), out_(out), tests_(tests_of(out.populations)) {
     suites_ = combine(out.populations, tests_);
     std::set<const Test*> heard;
     // Noise says nothing of how parts differ.
@@ -91,7 +93,9 @@ class Screener {
     }
     for (const auto& [name, c] : suites_) {
       const double n = static_cast<double>(suites_.size());
-      screen(c, combined / n, joint / n);
+      const double nodes = c.nodes_of(j_.entities).empty() ? 0.0 : constants::node_share * joint;
+      screen(c, combined / n, (joint - nodes) / n);
+      if (nodes > 0) screen_nodes(c, nodes / n);
       out_.budget += constants::alpha_fail * (combined + joint) / n;
     }
     spare_kinds();
@@ -222,8 +226,9 @@ class Screener {
       const double shown = t.own.empty() ? s.deficit : std::min(s.deficit, -t.own[k]);
       if (!noticeable(p, s, shown)) continue;
       s.p = std::min(1.0, family_p(t.result, k) / share);
+      const double trust = trust_in_tails(t.result, log_deficit(s.delta));
       s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share) &&
-               surely_abnormal(t.result, k, constants::alpha_warn_heavy * share, pool_);
+               surely_abnormal(t.result, k, constants::alpha_warn_heavy * share, pool_, trust);
       // Few samples may be a neighbour on the machine, unless it is a great deal that is missing.
       const bool gross =
           fraction(s.deficit) > constants::coarse_deficit && t.result.score[k] < -constants::gross_deviations;
@@ -240,7 +245,6 @@ class Screener {
       s.p = std::min(s.p, assumed.normal / share);
       const double alpha = constants::alpha_fail * share,
                    spent = plain || !p.eligible() ? alpha : alpha * fault_share(t.result);
-      const double trust = trust_in_tails(t.result, log_deficit(s.delta));
       s.candidate =
           enough && p.tells(s.member, shown) && shown > log_deficit(s.delta) - p.se &&
           (beyond_gap || surely_abnormal(t.result, k, alpha, pool_, trust) || assumed.normal <= alpha);
@@ -267,33 +271,66 @@ class Screener {
       if (a.score[k] > -2 || (!at_once && !far && !alike_far)) continue;
       const bool sure = at_once || surely_abnormal(a, k, constants::alpha_fail * share, pool_) ||
                         (told && surely_abnormal_story(story, k, constants::alpha_fail * joint_share));
-      // It is named by the metric in which it is worst against what that metric may be short of.
-      Suspect worst;
-      double excess = 0;
-      for (const Test* test : c.tests) {
-        const Test& t = *test;
-        const auto& p = out_.populations[t.population];
-        const auto at =
-            std::lower_bound(t.members.begin(), t.members.end(), c.entities[k],
-                             [&](std::size_t i, std::int32_t row) { return p.members[i].row->entity < row; });
-        if (at == t.members.end() || p.members[*at].row->entity != c.entities[k]) continue;
-        const Suspect s = make(t, *at);
-        if (!noticeable(p, s) || s.deficit / log_deficit(s.delta) <= excess) continue;
-        excess = s.deficit / log_deficit(s.delta);
-        worst = s;
-      }
-      if (!(excess > 0)) continue;
-      const auto& p = out_.populations[worst.population];
-      worst.combined = true;
-      worst.p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
-      if (told) worst.p = std::min(worst.p, family_p(story, k) / joint_share);
-      worst.warn = true;
-      worst.sure = worst.candidate =
-          sure && p.tells(worst.member, worst.deficit) && worst.deficit > log_deficit(worst.delta) - p.se;
-      add(worst);
+      auto worst = worst_metric(c, k);
+      if (!worst) continue;
+      worst->p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
+      if (told) worst->p = std::min(worst->p, family_p(story, k) / joint_share);
+      add_combined(*worst, sure);
     }
   }
 
+  /// Devices that differ hide what all of a node have in common: the medians of the nodes differ less. A
+  /// median, since a bad device says nothing of the others of its node. Medians of many values have lighter
+  /// tails than one metric.
+  void screen_nodes(const Combined& c, double share) {
+    const auto nodes = c.nodes_of(j_.entities);
+    const auto& values = c.story.empty() ? c.sums : c.story;
+    std::vector<double> medians;
+    for (const auto& devices : nodes) {
+      std::vector<double> of;
+      for (const auto k : devices) of.push_back(values[k]);
+      medians.push_back(median(of));
+    }
+    const Abnormality a = abnormality(medians);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (a.score[i] > -2 || !abnormal(a, i, constants::alpha_warn * share) ||
+          !surely_abnormal_story(a, i, constants::alpha_warn_heavy * share))
+        continue;
+      for (const auto k : nodes[i]) {
+        auto worst = worst_metric(c, k);
+        if (!worst) continue;
+        worst->p = std::min(1.0, family_p(a, i) / share);
+        add_combined(*worst, surely_abnormal_story(a, i, constants::alpha_fail * share));
+      }
+    }
+  }
+
+  /// The metric in which an entity is worst against what that metric may be short of: by it it is named.
+  std::optional<Suspect> worst_metric(const Combined& c, std::size_t k) const {
+    std::optional<Suspect> worst;
+    double excess = 0;
+    for (const Test* test : c.tests) {
+      const auto& p = out_.populations[test->population];
+      const auto at =
+          std::lower_bound(test->members.begin(), test->members.end(), c.entities[k],
+                           [&](std::size_t i, std::int32_t row) { return p.members[i].row->entity < row; });
+      if (at == test->members.end() || p.members[*at].row->entity != c.entities[k]) continue;
+      const Suspect s = make(*test, *at);
+      if (!noticeable(p, s) || s.deficit / log_deficit(s.delta) <= excess) continue;
+      excess = s.deficit / log_deficit(s.delta);
+      worst = s;
+    }
+    return worst;
+  }
+
+  void add_combined(Suspect s, bool sure) {
+    const auto& p = out_.populations[s.population];
+    s.combined = s.warn = true;
+    s.sure = s.candidate = sure && p.tells(s.member, s.deficit) && s.deficit > log_deficit(s.delta) - p.se;
+    add(s);
+  }
+
+  const Judgement& j_;
   Screening& out_;
   std::vector<Test> tests_, own_;
   Suites suites_;
@@ -311,7 +348,7 @@ Screening screen_populations(const Judgement& j) {
     if (!is_population(s)) continue;
     for (auto& p : populations_of(j, s, attributes)) screening.populations.push_back(std::move(p));
   }
-  Screener(screening).run();
+  Screener(j, screening).run();
   return screening;
 }
 

@@ -60,6 +60,22 @@ void find_story(const std::vector<Population>& populations, Combined& c) {
 
 }  // namespace
 
+std::vector<std::vector<std::size_t>> Combined::nodes_of(const EntityIndex& of) const {
+  std::map<std::int32_t, std::vector<std::size_t>> all;
+  for (std::size_t k = 0; k < entities.size(); ++k)
+    if (const auto node = of.node(entities[k]); node >= 0) all[node].push_back(k);
+  std::map<std::size_t, std::size_t> sizes;
+  for (const auto& [node, places] : all) ++sizes[places.size()];
+  const auto usual = std::max_element(sizes.begin(), sizes.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<std::vector<std::size_t>> nodes;
+  if (usual == sizes.end() || usual->first < 2 || usual->second < constants::peers_min_population)
+    return nodes;
+  for (auto& [node, places] : all)
+    if (places.size() == usual->first) nodes.push_back(std::move(places));
+  return nodes;
+}
+
 std::string suite_of(const Population& p) {
   return p.series->suite + "\n" + p.series->kind + "\n" +
          p.series->strata[static_cast<std::size_t>(p.stratum)];

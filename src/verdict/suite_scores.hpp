@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "verdict/abnormality.hpp"
+#include "verdict/judgement.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
@@ -39,6 +40,10 @@ struct Combined {
                                ///< with; empty without such
   std::vector<double> common;  ///< likewise, of the log rates against their medians
   const std::vector<const Test*>* alike = nullptr;  ///< these metrics
+
+  /// The entities of each node, as places in `entities`: of the nodes with as many as most have, which are
+  /// two or more. Empty for fewer than six such nodes.
+  std::vector<std::vector<std::size_t>> nodes_of(const EntityIndex& of) const;
 };
 
 using Suites = std::map<std::string, Combined>;

@@ -72,6 +72,19 @@ TEST(VerdictManyMetrics, HealthyDevicesWhoseMetricsMoveTogetherAreNotAccused) {
     }
 }
 
+/// Devices that differ by a fifth of what their node lacks: none stands out, the node does.
+TEST(VerdictManyMetrics, ASlowNodeIsFoundAmongNodesWhoseDevicesDiffer) {
+  for (const auto& [nodes, cv, percent] : {std::tuple{64, 0.02, 10}, {64, 0.01, 5}, {16, 0.01, 8}})
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      auto spec = of_devices(nodes, 8, seed, {"slow:node=3,percent=" + std::to_string(percent)});
+      spec.metrics = simulate::pick_metrics({"memory"});
+      spec.device_cv = cv;
+      spec.between_cv = 0.001;
+      EXPECT_THAT(failed(*simulate::run(spec).verdict), UnorderedElementsAre("sim03"))
+          << nodes << " " << percent << " " << seed;
+    }
+}
+
 /// Normal noise and normal differences of nodes make heavy tails look light, and their extremes pass 3 %.
 TEST(VerdictManyMetrics, HeavyTailsBesideNormalSpreadAreNotAccused) {
   int failures = 0;
