@@ -280,8 +280,8 @@ class Screener {
   }
 
   /// Devices that differ hide what all of a node have in common: the medians of the nodes differ less. A
-  /// median, since a bad device says nothing of the others of its node. Medians of many values have lighter
-  /// tails than one metric.
+  /// device that lacks less than half of its node's median has no part in it. Medians of many values
+  /// have lighter tails than one metric.
   void screen_nodes(const Combined& c, double share) {
     const auto nodes = c.nodes_of(j_.entities);
     const auto& values = c.story.empty() ? c.sums : c.story;
@@ -297,6 +297,7 @@ class Screener {
           !surely_abnormal_story(a, i, constants::alpha_warn_heavy * share))
         continue;
       for (const auto k : nodes[i]) {
+        if (values[k] > medians[i] / 2) continue;
         auto worst = worst_metric(c, k);
         if (!worst) continue;
         worst->p = std::min(1.0, family_p(a, i) / share);
