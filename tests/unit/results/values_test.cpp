@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -39,7 +40,9 @@ void expect_changed(F&& act) {
 
 /// Bit by bit: samples that were not taken are NaN.
 bool same(const Held<double>& a, const Held<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  });
 }
 
 /// A directory of cases whose samples are many times what the cache may hold.
