@@ -79,12 +79,13 @@ void Machine::check_faults() const {
     if (!nic) wrong("no such NIC");
     if (!leaf) wrong("no such leaf");
     if (!metric && !fact) wrong("hits no metric of --metrics");
-    const bool checked = std::ranges::any_of(spec_.metrics, [&](const auto& m) {
+    const auto checked_by = [&](const MetricModel& m) {
       return std::ranges::any_of(checks(), [&](const Check& check) {
         return m.suite == check.suite && fault.target == check.target;
       });
-    });
-    if (fault.kind == Kind::bitflip && !checked) wrong("no suite of --metrics checks target " + fault.target);
+    };
+    if (fault.kind == Kind::bitflip && std::ranges::none_of(spec_.metrics, checked_by))
+      wrong("no suite of --metrics checks target " + fault.target);
   }
 }
 

@@ -81,11 +81,11 @@ class BaselineJudge {
 
   /// Healthy parts differ: a warning needs more than that.
   static double least(const BaselineValue& v) {
-    return std::max(log_deficit_of(constants::delta_warn), 3 * v.spread);
+    return std::max(log_deficit(constants::delta_warn), 3 * v.spread);
   }
 
   Claim claim_of(const SnapshotSeries& s, const Low& l, std::size_t candidates) const {
-    const double delta = log_deficit_of(s.fault_threshold);
+    const double delta = log_deficit(s.fault_threshold);
     if (l.deficit <= delta) {
       Claim c;
       c.deficit = l.deficit;

@@ -79,8 +79,9 @@ void find_level(Matrix& m) {
   }
   if (steady.empty()) return;
   m.fleet_sigma = sigma();
+  const double level = median(steady);
   for (auto& row : m.rows)
-    for (double& value : row) value += median(steady);
+    for (double& value : row) value += level;
 }
 
 Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size_t identities) {
@@ -306,8 +307,8 @@ std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapsho
 
 double fleet_threshold(std::size_t runs, double sigma) {
   constexpr std::size_t some = 3, enough = 5;
-  if (runs < enough) return log_deficit_of(runs < some ? 0.10 : 0.07);
-  return std::max(log_deficit_of(0.04), 4 * sigma);
+  if (runs < enough) return log_deficit(runs < some ? 0.10 : 0.07);
+  return std::max(log_deficit(0.04), 4 * sigma);
 }
 
 double tail_quantile(std::vector<double> differences, double p) {

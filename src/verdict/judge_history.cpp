@@ -120,7 +120,7 @@ class HistoryJudge {
 
   void report(const SnapshotSeries& s, const HistorySeries& h, const Change& change, double drift,
               double threshold, std::size_t candidates) {
-    const double delta = log_deficit_of(s.fault_threshold);
+    const double delta = log_deficit(s.fault_threshold);
     Claim c;
     c.deficit = change.deficit;
     c.n = change.score->n;

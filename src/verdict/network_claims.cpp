@@ -8,6 +8,7 @@
 
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict::network {
 namespace {
@@ -38,7 +39,7 @@ int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s
   const bool on_shared = shared(screened.set, s);
   if (!c.measured) return !s.strong ? 0 : on_shared ? 1 : 2;
   const double least =
-      on_shared ? -std::log1p(-constants::peers_shared_deficit) : least_confirmed(screened.set, s.place);
+      on_shared ? log_deficit(constants::peers_shared_deficit) : least_confirmed(screened.set, s.place);
   if (!c.slower || c.deficit < least || (on_shared && !s.strong)) return s.strong ? 1 : 0;
   const double enough =
       j.results.info.level == "smoke" ? constants::coarse_deficit : screened.set.least().fail;
@@ -47,7 +48,7 @@ int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s
 
 bool is_gross(const Screened& screened, const SlowPlace& s) {
   return s.place != PartKind::pair && s.strong && !shared(screened.set, s) &&
-         s.deficit > -std::log1p(-constants::network_gross_deficit);
+         s.deficit > log_deficit(constants::network_gross_deficit);
 }
 
 }  // namespace

@@ -53,8 +53,6 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
   return scores;
 }
 
-double log_deficit_of(double fraction) noexcept { return -std::log1p(-fraction); }
-
 Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta,
                    const RetestRate& retest, double retest_deficit, double retest_error,
                    std::size_t candidates) {
@@ -69,7 +67,7 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   c.high = best + constants::interval_z * se;
   c.n = retested ? retest.n : score.n;
   if (std::isnan(se)) c.low = c.high = results::not_taken;
-  const double coarse = log_deficit_of(constants::coarse_deficit);
+  const double coarse = log_deficit(constants::coarse_deficit);
   // One or two samples may be a neighbour on the machine, however low they are: measured again they say more.
   const bool large = best > coarse && !std::isnan(se) && best - t * se > delta;
   const bool sure = !std::isnan(se) && best - t * se > delta;

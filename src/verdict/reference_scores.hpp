@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "verdict/judgement.hpp"
+#include "verdict/population.hpp"
 #include "verdict/retest/result.hpp"
 #include "verdict/snapshot.hpp"
 
@@ -25,9 +26,6 @@ struct Score {
 
 /// In an order that the file alone decides. None of collectives: they have one value per run.
 std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
-
-/// -ln(1 - fraction).
-double log_deficit_of(double fraction) noexcept;
 
 /// How certain a logarithmic deficit is: its interval, and whether it is a confirmed fault, a warning or
 /// nothing.

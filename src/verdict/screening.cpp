@@ -55,10 +55,9 @@ class Screener {
     };
     for (const auto& t : tests_) weights_ += t.weight;
     for (auto& [name, c] : suites_) {
-      if (!c.story.empty()) {
-        const auto own = own_tests(out.populations, c);
-        std::for_each(own.begin(), own.end(), add);
-        own_.insert(own_.end(), own.begin(), own.end());
+      for (Test& own : own_tests(out.populations, c)) {
+        add(own);
+        own_.push_back(std::move(own));
       }
       // Metrics that tell one story are heard once, by the one with the heaviest tails.
       for (const auto& voice : c.voices) {
@@ -78,8 +77,7 @@ class Screener {
     const double combined = suites_.empty() ? 0.0 : constants::combined_share,
                  joint = suites_.empty() ? 0.0 : constants::joint_share;
     std::set<const Test*> halved;
-    for (const auto& [name, c] : suites_)
-      if (!c.story.empty()) halved.insert(c.alike->begin(), c.alike->end());
+    for (const auto& [name, c] : suites_) halved.insert(c.alike.begin(), c.alike.end());
     const double single = 1 - combined - joint;
     for (const auto& t : tests_) {
       const double share = single * t.weight / weights_ * (halved.contains(&t) ? 0.5 : 1.0);
@@ -93,9 +91,10 @@ class Screener {
     }
     for (const auto& [name, c] : suites_) {
       const double n = static_cast<double>(suites_.size());
-      const double nodes = c.nodes_of(j_.entities).empty() ? 0.0 : constants::node_share * joint;
-      screen(c, combined / n, (joint - nodes) / n);
-      if (nodes > 0) screen_nodes(c, nodes / n);
+      const auto nodes = c.nodes_of(j_.entities);
+      const double of_nodes = nodes.empty() ? 0.0 : constants::node_share * joint;
+      screen(c, combined / n, (joint - of_nodes) / n);
+      screen_nodes(c, nodes, of_nodes / n);
       out_.budget += constants::alpha_fail * (combined + joint) / n;
     }
     spare_kinds();
@@ -126,34 +125,33 @@ class Screener {
     }
   }
 
+  using SpreadPools = std::map<std::string, SpreadPool>;  ///< by suite_of
+
   /// A dozen parts know their own spread badly; a dozen metrics of them that spread alike know it well.
   void lend_spreads() {
+    const auto add = [](SpreadPool& pool, const Abnormality& a) {
+      if (a.size < constants::deletion_most) pool.add(a.variance, static_cast<double>(a.size) - 1);
+    };
+    SpreadPools rates, own;
+    for (const auto& [name, c] : suites_)
+      for (const auto& voice : c.voices)
+        add(rates[name], (**std::min_element(voice.begin(), voice.end(), [](auto x, auto y) {
+                           return x->result.variance < y->result.variance;
+                         })).result);
+    for (const auto& t : own_) add(own[suite_of(out_.populations[t.population])], t.result);
+    lend(rates, tests_);
+    lend(own, own_);
+  }
+  void lend(const SpreadPools& pools, std::vector<Test>& tests) const {
     std::map<std::string, SpreadPrior> priors;
-    for (const auto& [name, c] : suites_) {
-      SpreadPool pool;
-      for (const auto& voice : c.voices) {
-        const auto& a = (**std::min_element(voice.begin(), voice.end(), [](auto x, auto y) {
-                          return x->result.variance < y->result.variance;
-                        })).result;
-        if (a.size < constants::deletion_most) pool.add(a.variance, static_cast<double>(a.size) - 1);
-      }
+    for (const auto& [name, pool] : pools)
       priors[name] = pool.prior(constants::spread_metrics, static_cast<double>(constants::deletion_most));
-    }
-    for (auto& t : tests_) {
+    for (auto& t : tests) {
       const auto& p = out_.populations[t.population];
       const auto prior = priors.find(suite_of(p));
       if (prior != priors.end() && t.at_clock && !p.split.apart)
         moderate(t.result, values_of(p, t), prior->second);
     }
-    std::map<std::string, SpreadPool> pools;
-    for (const auto& t : own_)
-      if (t.result.size < constants::deletion_most)
-        pools[suite_of(out_.populations[t.population])].add(t.result.variance,
-                                                            static_cast<double>(t.result.size) - 1);
-    for (auto& t : own_)
-      moderate(t.result, t.own,
-               pools[suite_of(out_.populations[t.population])].prior(
-                   constants::spread_metrics, static_cast<double>(constants::deletion_most)));
   }
 
   std::string kind_of(const Population& p, std::size_t i, bool at_clock) const {
@@ -258,7 +256,7 @@ class Screener {
   void screen(const Combined& c, double share, double joint_share) {
     const Abnormality a = abnormality(c.sums), story = abnormality(c.story);
     // A story leaves the metrics little to say jointly.
-    const bool told = !c.story.empty();
+    const bool told = !c.alike.empty();
     const auto joint = told ? std::vector<double>(c.entities.size(), 1.0) : joint_p(out_.populations, c);
     const double at_most = std::min(0.2, constants::alpha_fail * joint_share * pool_.gain());
     const double n = static_cast<double>(c.entities.size());
@@ -282,9 +280,8 @@ class Screener {
   /// Devices that differ hide what all of a node have in common: the medians of the nodes differ less. A
   /// device that lacks less than half of its node's median has no part in it. Medians of many values
   /// have lighter tails than one metric.
-  void screen_nodes(const Combined& c, double share) {
-    const auto nodes = c.nodes_of(j_.entities);
-    const auto& values = c.story.empty() ? c.sums : c.story;
+  void screen_nodes(const Combined& c, const std::vector<std::vector<std::size_t>>& nodes, double share) {
+    const auto& values = c.alike.empty() ? c.sums : c.story;
     std::vector<double> medians;
     for (const auto& devices : nodes) {
       std::vector<double> of;

@@ -55,7 +55,7 @@ void find_story(const std::vector<Population>& populations, Combined& c) {
     c.story.push_back(scores[e].empty() ? 0.0 : median(scores[e]));
     c.common.push_back(rates[e].empty() ? 0.0 : median(rates[e]));
   }
-  c.alike = &voice;
+  c.alike = voice;
 }
 
 }  // namespace
@@ -115,6 +115,7 @@ Suites combine(const std::vector<Population>& populations, const std::vector<Tes
 }
 
 std::vector<double> values_of(const Population& p, const Test& t) {
+  if (!t.own.empty()) return t.own;
   std::vector<double> values;
   values.reserve(t.members.size());
   for (const auto i : t.members) values.push_back(t.at_clock ? p.members[i].residual : p.members[i].rate);
@@ -123,10 +124,9 @@ std::vector<double> values_of(const Population& p, const Test& t) {
 
 std::vector<Test> own_tests(const std::vector<Population>& populations, const Combined& c) {
   std::vector<Test> tests;
-  for (const Test* t : *c.alike) {
+  for (const Test* t : c.alike) {
     const auto& p = populations[t->population];
-    Test own = *t;
-    own.own = values_of(p, *t);
+    Test own{t->population, t->at_clock, t->members, {}, t->weight, values_of(p, *t)};
     for (std::size_t k = 0; k < own.own.size(); ++k)
       own.own[k] -= c.common[c.at.at(p.members[t->members[k]].row->entity)];
     const double centre = median(own.own);

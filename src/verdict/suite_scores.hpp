@@ -36,10 +36,9 @@ struct Combined {
   std::unordered_map<std::int32_t, std::size_t> at;
   std::vector<const Test*> tests;
   std::vector<std::vector<const Test*>> voices;  ///< tests that tell the same story stand together
-  std::vector<double> story;   ///< of each entity: the median score of the metrics that nearly all are alike
-                               ///< with; empty without such
-  std::vector<double> common;  ///< likewise, of the log rates against their medians
-  const std::vector<const Test*>* alike = nullptr;  ///< these metrics
+  std::vector<const Test*> alike;  ///< the tests of a voice that nearly all belong to; empty without such
+  std::vector<double> story;       ///< of each entity: its median score in these
+  std::vector<double> common;      ///< likewise, of the log rates against their medians
 
   /// The entities of each node, as places in `entities`: of the nodes with as many as most have, which are
   /// two or more. Empty for fewer than six such nodes.
