@@ -44,6 +44,8 @@ Json of_peers() {
               {"combined_share", combined_share},
               {"joint_share", joint_share},
               {"node_share", node_share},
+              {"nested_share", nested_share},
+              {"difference_peak", difference_peak},
               {"alike_errors", alike_errors},
               {"light_delta", light_delta},
               {"heavy_delta", heavy_delta},

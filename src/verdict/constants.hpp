@@ -88,6 +88,10 @@ inline constexpr double combined_share = 0.1;
 inline constexpr double joint_share = 0.3;
 // Of `joint_share`, for the medians of nodes of several devices.
 inline constexpr double node_share = 0.3;
+// Nodes count as the independent parts, not their devices, from this intraclass correlation on.
+inline constexpr double nested_share = 0.2;
+// Of the fourth root of the excess kurtosis of heavy-tailed values, what their differences from others have.
+inline constexpr double difference_peak = 0.85;
 // Metrics whose ranks correlate by this many standard errors count once.
 inline constexpr double alike_errors = 2.5;
 // Deviations of the parts that a fault must have for the light tails of a run to count in full, and at all.

@@ -11,12 +11,19 @@
 
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/nested.hpp"
 #include "verdict/suite_scores.hpp"
 
 namespace assay::verdict {
 namespace {
 
-std::vector<Test> tests_of(const std::vector<Population>& populations) {
+Nested nested_of(const EntityIndex& of, const Population& p, const Test& t) {
+  std::vector<std::int32_t> nodes;
+  for (const auto i : t.members) nodes.push_back(of.node(p.members[i].row->entity));
+  return nested(values_of(p, t), nodes, p.noise_known ? p.se : 0.0);
+}
+
+std::vector<Test> tests_of(const EntityIndex& of, const std::vector<Population>& populations) {
   std::vector<Test> tests;
   for (std::size_t n = 0; n < populations.size(); ++n) {
     const auto& p = populations[n];
@@ -32,6 +39,7 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
       if (t.members.size() < (p.split.apart ? constants::peers_min_population : constants::deletion_min))
         continue;
       t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
+      t.nested = nested_of(of, p, t).share;
       tests.push_back(t);
       // Throttling shows in the rate as measured, and its clock explains it.
       if (p.clocked && p.slope > 0) {
@@ -46,12 +54,19 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
 
 class Screener {
  public:
-  Screener(const Judgement& j, Screening& out) : j_(j), out_(out), tests_(tests_of(out.populations)) {
-    suites_ = combine(out.populations, tests_);
+  Screener(const Judgement& j, Screening& out)
+      : j_(j), out_(out), tests_(tests_of(j.entities, out.populations)) {
+    suites_ = combine(j.entities, out.populations, tests_);
     std::set<const Test*> heard;
-    // Noise says nothing of how parts differ.
+    // Noise says nothing of how parts differ, and a sum of what nodes and devices have looks lighter than
+    // either.
     const auto add = [this](const Test& t) {
-      if (t.result.real > constants::real_enough) pool_.add(t.members.size(), t.result.peaked, t.result.real);
+      if (!(t.result.real > constants::real_enough)) return;
+      if (!(t.nested > 0)) return pool_.add(t.members.size(), t.result.peaked, t.result.real);
+      const auto by_node = nested_of(j_.entities, out_.populations[t.population], t);
+      among_nodes_.add(by_node.nodes.size, by_node.nodes.peaked, by_node.nodes.real);
+      within_nodes_.add(t.members.size() - by_node.nodes.size, by_node.within.peaked,
+                        by_node.within.real * constants::difference_peak);
     };
     for (const auto& t : tests_) weights_ += t.weight;
     for (auto& [name, c] : suites_) {
@@ -91,7 +106,7 @@ class Screener {
     }
     for (const auto& [name, c] : suites_) {
       const double n = static_cast<double>(suites_.size());
-      const auto nodes = c.nodes_of(j_.entities);
+      const auto nodes = c.nodes();
       const double of_nodes = nodes.empty() ? 0.0 : constants::node_share * joint;
       screen(c, combined / n, (joint - of_nodes) / n);
       screen_nodes(c, nodes, of_nodes / n);
@@ -217,6 +232,7 @@ class Screener {
     const auto& p = out_.populations[t.population];
     // Under six there is no spread to warn by; peers_small.cpp has its own rule.
     const bool may_warn = t.members.size() >= constants::peers_min_population;
+    const Nested by_node = t.nested > 0 ? nested_of(j_.entities, p, t) : Nested{};
     for (std::size_t k = 0; k < t.members.size(); ++k) {
       if (t.result.score[k] > -2) continue;
       Suspect s = make(t, t.members[k]);
@@ -224,9 +240,22 @@ class Screener {
       const double shown = t.own.empty() ? s.deficit : std::min(s.deficit, -t.own[k]);
       if (!noticeable(p, s, shown)) continue;
       s.p = std::min(1.0, family_p(t.result, k) / share);
-      const double trust = trust_in_tails(t.result, log_deficit(s.delta));
-      s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share) &&
-               surely_abnormal(t.result, k, constants::alpha_warn_heavy * share, pool_, trust);
+      // Where nodes differ a value is tested as one of its node and as one among nodes, with half the error
+      // each.
+      const double half = by_node.tells ? 0.5 : 1.0;
+      const auto either = [&](const auto& holds) {
+        return by_node.tells ? by_node.either(k, holds) : holds(t.result, k);
+      };
+      const auto surely_by = [&](const Abnormality& a, std::size_t i, double alpha) {
+        const auto& pool = &a == &by_node.nodes    ? among_nodes_
+                           : &a == &by_node.within ? within_nodes_
+                                                   : pool_;
+        return surely_abnormal(a, i, alpha, pool, trust_in_tails(a, log_deficit(s.delta)));
+      };
+      s.warn = may_warn && either([&](const Abnormality& a, std::size_t i) {
+                 return abnormal(a, i, constants::alpha_warn * share * half) &&
+                        surely_by(a, i, constants::alpha_warn_heavy * share * half);
+               });
       // Few samples may be a neighbour on the machine, unless it is a great deal that is missing.
       const bool gross =
           fraction(s.deficit) > constants::coarse_deficit && t.result.score[k] < -constants::gross_deviations;
@@ -241,13 +270,16 @@ class Screener {
       s.warn = s.warn || beyond_gap;
       const Assumed assumed = assumed_p(p, t, s);
       s.p = std::min(s.p, assumed.normal / share);
-      const double alpha = constants::alpha_fail * share,
-                   spent = plain || !p.eligible() ? alpha : alpha * fault_share(t.result);
-      s.candidate =
-          enough && p.tells(s.member, shown) && shown > log_deficit(s.delta) - p.se &&
-          (beyond_gap || surely_abnormal(t.result, k, alpha, pool_, trust) || assumed.normal <= alpha);
-      s.sure = s.candidate &&
-               (beyond_gap || assumed.heavy <= alpha || surely_abnormal(t.result, k, spent, pool_, trust));
+      const double alpha = constants::alpha_fail * share * half;
+      const bool in_full = plain || !p.eligible();
+      const auto surely = [&](bool full) {
+        return either([&](const Abnormality& a, std::size_t i) {
+          return surely_by(a, i, full ? alpha : alpha * fault_share(a));
+        });
+      };
+      s.candidate = enough && p.tells(s.member, shown) && shown > log_deficit(s.delta) - p.se &&
+                    (beyond_gap || surely(true) || assumed.normal <= alpha);
+      s.sure = s.candidate && (beyond_gap || assumed.heavy <= alpha || surely(in_full));
       s.note = may_warn && gross && !s.warn && !s.candidate;
       if (s.warn || s.candidate || s.note) add(s);
     }
@@ -260,15 +292,26 @@ class Screener {
     const auto joint = told ? std::vector<double>(c.entities.size(), 1.0) : joint_p(out_.populations, c);
     const double at_most = std::min(0.2, constants::alpha_fail * joint_share * pool_.gain());
     const double n = static_cast<double>(c.entities.size());
+    const Nested sums = nested(c.sums, c.node), stories = told ? nested(c.story, c.node) : Nested{};
+    const auto sure_of = [&](double alpha) {
+      return
+          [&, alpha](const Abnormality& of, std::size_t i) { return surely_abnormal(of, i, alpha, pool_); };
+    };
+    const auto sure_story = [](double alpha) {
+      return [alpha](const Abnormality& of, std::size_t i) { return surely_abnormal_story(of, i, alpha); };
+    };
+    const auto holds = [](const Abnormality& of, const Nested& by_node, std::size_t k, const auto& test) {
+      return test(of, k) && by_node.either(k, test);
+    };
     for (std::size_t k = 0; k < c.entities.size(); ++k) {
       const bool at_once = n * joint[k] <= at_most;
       const bool far = abnormal(a, k, constants::alpha_warn * share) &&
-                       surely_abnormal(a, k, constants::alpha_warn_heavy * share, pool_);
+                       holds(a, sums, k, sure_of(constants::alpha_warn_heavy * share));
       const bool alike_far = told && abnormal(story, k, constants::alpha_warn * joint_share) &&
-                             surely_abnormal_story(story, k, constants::alpha_warn_heavy * joint_share);
+                             holds(story, stories, k, sure_story(constants::alpha_warn_heavy * joint_share));
       if (a.score[k] > -2 || (!at_once && !far && !alike_far)) continue;
-      const bool sure = at_once || surely_abnormal(a, k, constants::alpha_fail * share, pool_) ||
-                        (told && surely_abnormal_story(story, k, constants::alpha_fail * joint_share));
+      const bool sure = at_once || holds(a, sums, k, sure_of(constants::alpha_fail * share)) ||
+                        (told && holds(story, stories, k, sure_story(constants::alpha_fail * joint_share)));
       auto worst = worst_metric(c, k);
       if (!worst) continue;
       worst->p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
@@ -332,7 +375,7 @@ class Screener {
   Screening& out_;
   std::vector<Test> tests_, own_;
   Suites suites_;
-  TailPool pool_;
+  TailPool pool_, among_nodes_, within_nodes_;
   double weights_ = 0;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> known_;
 };

@@ -6,6 +6,7 @@
 
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/nested.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
@@ -89,8 +90,12 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
   const bool few = p.size() < constants::robust_min;
   for (const auto i : order) {
     values.push_back(p.members[i].residual);
-    node.push_back(few ? p.members[i].row->entity : j.entities.node(p.members[i].row->entity));
+    node.push_back(j.entities.node(p.members[i].row->entity));
   }
+  const auto apart = nested(values, node);
+  const double distance = least_distance(static_cast<std::size_t>(apart.effective), 2);
+  if (few)
+    for (std::size_t k = 0; k < order.size(); ++k) node[k] = p.members[order[k]].row->entity;
   const auto nodes = [&](std::size_t from, std::size_t to) {
     return std::set<std::int32_t>(node.begin() + static_cast<std::ptrdiff_t>(from),
                                   node.begin() + static_cast<std::ptrdiff_t>(to))
@@ -99,7 +104,6 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
   // Devices of one or two bad nodes are bad nodes, not a population of devices.
   const auto least =
       static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(nodes(0, p.size())))));
-  const double distance = least_distance(p.size(), 2);
   std::size_t begin = 0, end = p.size();
   while (end - begin >= 2 * least) {
     const auto left = std::span(values).subspan(begin, end - begin);

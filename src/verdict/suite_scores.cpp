@@ -60,20 +60,20 @@ void find_story(const std::vector<Population>& populations, Combined& c) {
 
 }  // namespace
 
-std::vector<std::vector<std::size_t>> Combined::nodes_of(const EntityIndex& of) const {
+std::vector<std::vector<std::size_t>> Combined::nodes() const {
   std::map<std::int32_t, std::vector<std::size_t>> all;
   for (std::size_t k = 0; k < entities.size(); ++k)
-    if (const auto node = of.node(entities[k]); node >= 0) all[node].push_back(k);
+    if (node[k] >= 0) all[node[k]].push_back(k);
   std::map<std::size_t, std::size_t> sizes;
-  for (const auto& [node, places] : all) ++sizes[places.size()];
+  for (const auto& [of, places] : all) ++sizes[places.size()];
   const auto usual = std::max_element(sizes.begin(), sizes.end(),
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::vector<std::vector<std::size_t>> nodes;
+  std::vector<std::vector<std::size_t>> usual_nodes;
   if (usual == sizes.end() || usual->first < 2 || usual->second < constants::peers_min_population)
-    return nodes;
-  for (auto& [node, places] : all)
-    if (places.size() == usual->first) nodes.push_back(std::move(places));
-  return nodes;
+    return usual_nodes;
+  for (auto& [of, places] : all)
+    if (places.size() == usual->first) usual_nodes.push_back(std::move(places));
+  return usual_nodes;
 }
 
 std::string suite_of(const Population& p) {
@@ -81,7 +81,8 @@ std::string suite_of(const Population& p) {
          p.series->strata[static_cast<std::size_t>(p.stratum)];
 }
 
-Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests) {
+Suites combine(const EntityIndex& of, const std::vector<Population>& populations,
+               const std::vector<Test>& tests) {
   Suites suites;
   for (const auto& t : tests) {
     const auto& p = populations[t.population];
@@ -93,6 +94,7 @@ Suites combine(const std::vector<Population>& populations, const std::vector<Tes
       const auto [it, fresh] = c.at.try_emplace(row, c.entities.size());
       if (fresh) {
         c.entities.push_back(row);
+        c.node.push_back(of.node(row));
         c.sums.push_back(0);
         c.counts.push_back(0);
       }
@@ -126,7 +128,7 @@ std::vector<Test> own_tests(const std::vector<Population>& populations, const Co
   std::vector<Test> tests;
   for (const Test* t : c.alike) {
     const auto& p = populations[t->population];
-    Test own{t->population, t->at_clock, t->members, {}, t->weight, values_of(p, *t)};
+    Test own{t->population, t->at_clock, t->members, {}, t->weight, 0, values_of(p, *t)};
     for (std::size_t k = 0; k < own.own.size(); ++k)
       own.own[k] -= c.common[c.at.at(p.members[t->members[k]].row->entity)];
     const double centre = median(own.own);

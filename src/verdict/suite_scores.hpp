@@ -23,6 +23,7 @@ struct Test {
   std::vector<std::size_t> members;
   Abnormality result;
   double weight = 1;
+  double nested = 0;  ///< share of what all devices of a node have in common, where it counts (nested.hpp)
   std::vector<double> own;  ///< of the members: what is left of the log rate without what their metrics have
                             ///< in common, a healthy one about 0; empty: the rate itself is tested
 };
@@ -31,6 +32,7 @@ struct Test {
 /// themselves, so that metrics that tell the same story cost nothing and those that do not help.
 struct Combined {
   std::vector<std::int32_t> entities;
+  std::vector<std::int32_t> node;  ///< of each entity
   std::vector<double> sums;
   std::vector<std::int32_t> counts;
   std::unordered_map<std::int32_t, std::size_t> at;
@@ -42,14 +44,15 @@ struct Combined {
 
   /// The entities of each node, as places in `entities`: of the nodes with as many as most have, which are
   /// two or more. Empty for fewer than six such nodes.
-  std::vector<std::vector<std::size_t>> nodes_of(const EntityIndex& of) const;
+  std::vector<std::vector<std::size_t>> nodes() const;
 };
 
 using Suites = std::map<std::string, Combined>;
 
 std::string suite_of(const Population& p);
 /// By suite, kind of part and stratum; of two tests and six entities at least. `tests` must outlive it.
-Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests);
+Suites combine(const EntityIndex& of, const std::vector<Population>& populations,
+               const std::vector<Test>& tests);
 /// The values that a test is about.
 std::vector<double> values_of(const Population& p, const Test& t);
 /// Tests of what each metric of a story has of its own: parts differ less in it, and what one metric shows

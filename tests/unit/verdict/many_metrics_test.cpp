@@ -98,6 +98,36 @@ TEST(VerdictManyMetrics, HeavyTailsBesideNormalSpreadAreNotAccused) {
   EXPECT_LE(failures, 1);  // four before
 }
 
+/// Devices of one node that lie together are one value of the nodes, not several of a heavy tail or a group.
+TEST(VerdictManyMetrics, HealthyNodesThatDifferAreNotAccused) {
+  for (const auto& [nodes, devices, heavy, node_cv] : {std::tuple{20, 4, true, 0.007}, {6, 8, false, 0.01}}) {
+    int loud = 0;
+    for (std::uint64_t seed = 109; seed <= 117; ++seed) {
+      auto spec = of_devices(nodes, devices, seed, {});
+      spec.metrics = simulate::pick_metrics({heavy ? "30" : "memory"});
+      if (heavy) spec.population = simulate::Population::heavy;
+      spec.node_cv = node_cv;
+      spec.between_cv = heavy ? spec.between_cv : 0.002;
+      spec.device_cv = heavy ? spec.device_cv : 0.002;
+      loud += simulate::run(spec).verdict->state != "PASS";
+    }
+    EXPECT_EQ(loud, 0) << nodes << "x" << devices;
+  }
+}
+
+TEST(VerdictManyMetrics, ASlowNodeOrDeviceIsFoundWhereNodesDiffer) {
+  for (const std::string fault : {"slow:node=3,percent=5", "slow:node=3,device=2,percent=5"})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      auto spec = of_devices(12, 8, seed, {fault});
+      spec.metrics = simulate::pick_metrics({"memory"});
+      spec.node_cv = 0.005;
+      spec.between_cv = 0.002;
+      EXPECT_THAT(failed(*simulate::run(spec).verdict),
+                  UnorderedElementsAre(fault.find("device") == std::string::npos ? "sim03" : "sim03/gpu2"))
+          << fault << " " << seed;
+    }
+}
+
 /// One list of the slow devices of a cluster tells nobody which nodes to take out.
 TEST(VerdictManyMetrics, WholeNodesAreNamedBesideSingleDevices) {
   for (const std::string percent : {"10", "50"}) {
