@@ -115,6 +115,7 @@ Builder::Case& Builder::case_for(const Sample& sample, const std::string& kind) 
     c.suite = sample.suite;
     c.name = sample.name;
     c.stage = sample.stage;
+    c.bytes = sample.bytes;
     c.kind = kind;
     c.metrics = sample.values;
     cases_.push_back(std::move(c));
@@ -236,6 +237,7 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
   data.required = true;
   data.case_key = fmt::format("{:016x}", hash_text("imported " + c.suite + "/" + c.name));
   data.parameters["imported"] = true;
+  if (c.bytes) data.parameters["bytes"] = *c.bytes;
   if (!c.failure.empty()) {
     data.state = results::CaseState::fail;
     data.reason = c.failure;

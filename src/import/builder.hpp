@@ -31,6 +31,7 @@ struct Subject {
 struct Sample {
   std::string suite, name;  ///< of the case
   std::string stage;
+  std::optional<std::int64_t> bytes;  ///< of a message
   Subject subject;
   std::optional<std::int64_t> index;  ///< of the sample; the next one when not given
   std::int32_t block = 0;
@@ -81,6 +82,7 @@ class Builder {
   struct Case {
     std::string suite, name, stage, kind, failure;
     std::int64_t retest = 0;
+    std::optional<std::int64_t> bytes;
     std::vector<Value> metrics;  ///< their values unused
     std::vector<Row> rows;
     std::unordered_map<std::int32_t, std::size_t> row_of;  ///< by entity

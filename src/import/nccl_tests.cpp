@@ -219,6 +219,7 @@ class NcclImport {
       sample.name = name;
       sample.stage = "node-local";
       sample.place = line.place;
+      sample.bytes = line.bytes;
       sample.block = number;
       if (one_node) {
         sample.subject.node = *nodes.begin();

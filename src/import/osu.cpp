@@ -123,6 +123,7 @@ class OsuFile {
     Sample sample;
     sample.suite = "osu";
     sample.name = Builder::case_name(fmt::format("{}-{}", operation_, bytes));
+    sample.bytes = bytes;
     sample.block = number_;
     sample.place = place;
     for (std::size_t i = 0; i < columns_.size(); ++i) {

@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/agreement.hpp"
 #include "verdict/collective_groups.hpp"
 #include "verdict/collectives.hpp"
 #include "verdict/constants.hpp"
@@ -25,11 +26,6 @@ constexpr const char* variant = "halves";
 bool of_world(const Series& s) {
   return s.is_of(results::MetricClass::collective) && s.stage == "world" && s.kind == "device" && s.judged &&
          s.per_sample && s.unit == "B/s" && s.first != nullptr;
-}
-
-double bytes_of(const Series& s) {
-  const auto it = s.first->parameters.find("bytes");
-  return it != s.first->parameters.end() && it->is_number() ? it->get<double>() : 0;
 }
 
 double centre_of(const Series& s) {
@@ -62,7 +58,8 @@ std::optional<std::string> slow_world(const Judgement& j, const Series& world) {
       return "against its " + f.finding.reference_kind;
   for (const auto& s : j.series) {
     if (s.suite != world.suite || s.stage != "groups" || s.metric != world.metric ||
-        s.first->find("group") == nullptr || bytes_of(s) != bytes_of(world) || rails_of(*s.first) > 1)
+        s.first->find("group") == nullptr || message_bytes(s) != message_bytes(world) ||
+        rails_of(*s.first) > 1)
       continue;
     const double all = centre_of(world), few = centre_of(s);
     if (few > 0 && all < constants::bisection_share * few)
@@ -76,7 +73,7 @@ std::optional<std::string> slow_world(const Judgement& j, const Series& world) {
 const Series* suspect_world(const Judgement& j, std::string& why) {
   const Series* found = nullptr;
   for (const auto& s : j.series) {
-    if (!of_world(s) || (found != nullptr && bytes_of(s) <= bytes_of(*found))) continue;
+    if (!of_world(s) || (found != nullptr && message_bytes(s) <= message_bytes(*found))) continue;
     if (const auto reason = slow_world(j, s)) {
       found = &s;
       why = *reason;

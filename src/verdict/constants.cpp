@@ -92,6 +92,8 @@ Json of_few_peers_and_parts() {
   return Json{{"peers_small_deficit", peers_small_deficit},
               {"peers_note_deficit", peers_note_deficit},
               {"peers_small_samples", peers_small_samples},
+              {"agreeing_cases", agreeing_cases},
+              {"agreeing_share", agreeing_share},
               {"assumed_spread", assumed_spread},
               {"peers_shared_deficit", peers_shared_deficit},
               {"peers_shared_most", peers_shared_most},

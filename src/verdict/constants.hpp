@@ -163,6 +163,10 @@ inline constexpr double lasting_s = 60;
 inline constexpr double peers_small_deficit = 0.30;
 inline constexpr double peers_note_deficit = 0.20;
 inline constexpr int peers_small_samples = 5;
+// Cases of fewer samples that name a part together: how many, and of the message sizes from one on up or down
+// the share in which it is slow.
+inline constexpr std::size_t agreeing_cases = 3;
+inline constexpr double agreeing_share = 0.9;
 // Ranks that share cores are scheduled by chance: only a rate below half counts, as a note. No scheduler
 // leaves one a tenth of what the others have: that is a warning.
 inline constexpr double peers_shared_deficit = 0.50;

@@ -6,17 +6,13 @@
 #include <map>
 #include <tuple>
 
+#include "verdict/agreement.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict::network {
 namespace {
-
-double message_bytes(const Series& s) {
-  const auto it = s.first->parameters.find("bytes");
-  return it != s.first->parameters.end() && it->is_number() ? it->get<double>() : 0;
-}
 
 /// Better ones are smaller: strong, improbable, large.
 auto strength(const SlowPlace& s) {

@@ -23,6 +23,8 @@ struct SlowPlace {
   double p_adjusted = 1;  ///< chance of one such part among healthy ones; NaN where small numbers allow none
   bool strong = false;    ///< worth a warning without a retest
   std::size_t controls = 0;
+  int samples = 0;   ///< of a small network
+  bool few = false;  ///< too few samples: counts only if cases of other sizes agree
 };
 
 struct Options {

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "measure/statistics.hpp"
+#include "verdict/agreement.hpp"
+#include "verdict/network_claims.hpp"
 #include "verdict/network_constants.hpp"
 
 namespace assay::verdict::network {
@@ -44,6 +48,41 @@ double usual_rate(const Screened& one) {
 }
 
 bool same(const SlowPlace& a, const SlowPlace& b) { return a.place == b.place && a.index == b.index; }
+
+/// Keeps a suspect of few samples only where the cases of other message sizes agree on it.
+void keep_what_sizes_agree_on(const Judgement& j, std::vector<Screened>& all) {
+  using Group = std::tuple<std::string, std::string, bool>;  // suite, metric, inside
+  std::map<Group, std::vector<Screened*>> groups;
+  for (auto& one : all)
+    groups[{one.set.series->suite, one.set.series->metric, one.set.inside}].push_back(&one);
+  for (auto& [group, sets] : groups) {
+    std::map<NetworkPart, std::map<const Screened*, SlowPlace*>> parts;
+    std::set<NetworkPart> few;
+    for (auto* one : sets)
+      for (auto& s : one->suspects) {
+        const auto part = part_of(j, one->set, s);
+        parts[part].try_emplace(one, &s);
+        if (s.few) few.insert(part);
+      }
+    for (const auto& part : few) {
+      std::vector<SizedCase> cases;
+      std::vector<SlowPlace*> suspects;
+      for (const auto* one : sets) {
+        const auto it = parts[part].find(one);
+        suspects.push_back(it == parts[part].end() ? nullptr : it->second);
+        cases.push_back({message_bytes(*one->set.series), suspects.back() != nullptr,
+                         suspects.back() != nullptr ? suspects.back()->samples : 0});
+      }
+      const auto agree = agreeing(cases);
+      for (std::size_t i = 0; i < suspects.size(); ++i)
+        if (agree[i] && suspects[i]->few) {
+          suspects[i]->few = false;
+          suspects[i]->strong = true;
+        }
+    }
+  }
+  for (auto& one : all) std::erase_if(one.suspects, [](const auto& s) { return s.few; });
+}
 
 }  // namespace
 
@@ -90,6 +129,7 @@ std::vector<Screened> screen(const Judgement& j, const Places& places) {
         known->p_adjusted = s.p_adjusted;
     }
   }
+  keep_what_sizes_agree_on(j, all);
   for (auto& one : all)
     if (!one.suspects.empty()) one.usual = usual_rate(one);
   return all;

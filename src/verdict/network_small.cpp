@@ -94,14 +94,16 @@ class Hubs {
       s.place = place_;
       s.index = index;
       s.p_adjusted = std::numeric_limits<double>::quiet_NaN();
-      s.strong = true;
       s.controls = parts.size() - 1;
       const bool out = part.out > 0 && part.slow_out == part.out, in = part.in > 0 && part.slow_in == part.in;
       if (!whole_node && part.partners.size() < 2) continue;
       // A switch with one node is not told from it; where what stays below it is slow its nodes are at fault.
       if (place_ == PartKind::leaf && (!views[at(index)].several() || slow_below(index))) continue;
       if (place_ == PartKind::end && set_.ends_like(set_.ends[at(index)]) < least_alike) continue;
-      if ((!out && !in) || samples_of(part) < constants::peers_small_samples) continue;
+      if (!out && !in) continue;
+      s.samples = samples_of(part);
+      s.few = s.samples < constants::peers_small_samples;
+      s.strong = !s.few;
       s.way = (out && in) || part.out == 0 || part.in == 0 ? Way::both : out ? Way::out : Way::in;
       s.deficit = median(part.deficits);
       if (s.deficit < hub_median) continue;
@@ -169,7 +171,7 @@ class Hubs {
   }
   void explain(const std::vector<SlowPlace>& found) {
     for (auto& l : links_)
-      for (const auto& s : found) l.explained = l.explained || touches(l, s);
+      for (const auto& s : found) l.explained = l.explained || (!s.few && touches(l, s));
   }
 
   const LinkSet& set_;
@@ -208,9 +210,11 @@ std::vector<SlowPlace> lone_pairs(const LinkSet& set, const std::vector<Directed
   const double alone = alone_from(set, links);
   std::vector<SlowPlace> found;
   for (auto& [pair, s] : slow) {
-    const bool enough = set.pairs[pair].samples >= constants::peers_small_samples;
+    s.samples = set.pairs[pair].samples;
+    const bool enough = s.samples >= constants::peers_small_samples;
     s.strong = enough && s.deficit >= alone;
-    if (enough || s.deficit >= nearly_all) found.push_back(s);
+    s.few = !enough && s.deficit < nearly_all;
+    found.push_back(s);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.deficit > b.deficit; });

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/agreement.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/population.hpp"
 
@@ -38,9 +41,20 @@ double threshold_of(const Group& p, double reference) {
   return p.shared ? std::max(threshold, constants::peers_shared_deficit) : threshold;
 }
 
-void report(Judgement& j, const Series& s, const Group& p, const SeriesRow& row, double reference,
-            double deficit, bool warn) {
-  auto f = j.about(row.entity, warn ? "WARN" : "INFO", "abnormality", "slow");
+/// A part that is slow in one metric.
+struct Slow {
+  const Series* series = nullptr;
+  SeriesRow row;
+  double reference = 0, deficit = 0;
+  std::size_t peers = 0;
+  bool warn = false;
+  bool would = false;  ///< warn, but for the number of its samples
+};
+
+void report(Judgement& j, const Slow& slow, std::size_t others) {
+  const Series& s = *slow.series;
+  const SeriesRow& row = slow.row;
+  auto f = j.about(row.entity, slow.warn ? "WARN" : "INFO", "abnormality", "slow");
   f.name = name_of(j, row);
   f.level = s.kind;
   f.suite = s.suite;
@@ -48,22 +62,69 @@ void report(Judgement& j, const Series& s, const Group& p, const SeriesRow& row,
   f.unit = s.unit;
   f.better = results::to_string(s.better);
   f.value = row.median;
-  f.reference = reference;
+  f.reference = slow.reference;
   f.reference_kind = "peers";
-  f.deficit = deficit;
+  f.deficit = slow.deficit;
   f.samples = row.n;
-  f.controls = static_cast<std::int64_t>(p.rows.size()) - 1;
+  f.controls = static_cast<std::int64_t>(slow.peers);
   f.stratum = s.strata[static_cast<std::size_t>(row.stratum)];
   f.action = "MONITOR";
   f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(row.median, s.unit) + ", median of " +
-           std::to_string(p.rows.size() - 1) + (p.rows.size() == 2 ? " peer " : " peers ") +
-           format_quantity(reference, s.unit) + ", deficit " + percent(deficit) +
+           std::to_string(slow.peers) + (slow.peers == 1 ? " peer " : " peers ") +
+           format_quantity(slow.reference, s.unit) + ", deficit " + percent(slow.deficit) +
            " (n=" + std::to_string(row.n) + ")";
+  if (others > 0)
+    f.text += ", and so in " + count(static_cast<std::int64_t>(others), "other metric", "other metrics") +
+              " of " + s.suite;
   j.add(std::move(f), rows_of(row));
 }
 
-void judge_group(Judgement& j, const Series& s, Group& p) {
+/// Warns of what has few samples in each of several cases that agree.
+void raise_what_sizes_agree_on(const Judgement& j, std::vector<Slow>& found) {
+  using Alike = std::tuple<std::int32_t, std::string, std::string>;  // entity, suite, metric
+  std::map<Alike, std::vector<Slow*>> groups;
+  for (auto& slow : found)
+    if (slow.would || slow.warn)
+      groups[{slow.row.entity, slow.series->suite, slow.series->metric}].push_back(&slow);
+  for (auto& [group, members] : groups) {
+    const auto& [entity, suite, metric] = group;
+    if (std::none_of(members.begin(), members.end(), [](const Slow* s) { return s->would; })) continue;
+    std::vector<SizedCase> cases;
+    std::vector<Slow*> slow;
+    for (const auto& s : j.series) {
+      if (!is_population(s) || s.suite != suite || s.metric != metric) continue;
+      const auto it =
+          std::find_if(members.begin(), members.end(), [&](const Slow* m) { return m->series == &s; });
+      slow.push_back(it == members.end() ? nullptr : *it);
+      cases.push_back(
+          {message_bytes(s), slow.back() != nullptr, slow.back() != nullptr ? slow.back()->row.n : 0});
+    }
+    const auto agree = agreeing(cases);
+    for (std::size_t i = 0; i < slow.size(); ++i)
+      if (agree[i]) slow[i]->warn = true;
+  }
+}
+
+/// One finding for each part and suite: the worst.
+void report_all(Judgement& j, std::vector<Slow> found) {
+  raise_what_sizes_agree_on(j, found);
+  std::map<std::pair<std::int32_t, std::string>, std::vector<const Slow*>> parts;
+  std::vector<const std::vector<const Slow*>*> order;
+  for (const auto& slow : found) {
+    auto& of = parts[{slow.row.entity, slow.series->suite}];
+    if (of.empty()) order.push_back(&of);
+    of.push_back(&slow);
+  }
+  for (const auto* of : order) {
+    const auto* worst = *std::max_element(of->begin(), of->end(), [](const Slow* a, const Slow* b) {
+      return std::pair(a->warn, a->deficit) < std::pair(b->warn, b->deficit);
+    });
+    report(j, *worst, of->size() - 1);
+  }
+}
+
+void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow>& found) {
   std::sort(p.rows.begin(), p.rows.end(), [](const auto* a, const auto* b) {
     return std::pair(a->median, a->entity) < std::pair(b->median, b->entity);
   });
@@ -91,18 +152,17 @@ void judge_group(Judgement& j, const Series& s, Group& p) {
     // best of enough samples shows. A neighbour on the machine slows some samples, a bad part all of them.
     // And ranks that take turns on a core get what the scheduler gives them: there the launch is the finding.
     const double best_sample = deficit_of(higher ? row.highest : row.lowest, reference, higher);
-    const bool lasting =
-        !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
+    const bool all_beyond = best_sample > overall;
+    const bool lasting = !small || !s.per_sample || (row.n >= constants::peers_small_samples && all_beyond);
     // No scheduler leaves a rank so little of cores that all share. A pause of its host is in one or two
     // samples.
     const bool beyond_sharing =
         p.shared && best_sample > constants::peers_shared_most && (!s.per_sample || row.n >= 3);
-    if (beyond_sharing ||
-        (deficit > overall && best > constants::peers_min_deficit && lasting && !p.shared)) {
-      report(j, s, p, row, reference, deficit, true);
-    } else if (deficit > (p.shared ? overall : constants::peers_note_deficit) && (small || p.shared)) {
-      report(j, s, p, row, reference, deficit, false);
-    }
+    const bool far = deficit > overall && best > constants::peers_min_deficit && !p.shared;
+    Slow slow{&s, row, reference, deficit, p.rows.size() - 1, beyond_sharing || (far && lasting), false};
+    slow.would = !slow.warn && far && all_beyond;
+    const double note = p.shared ? overall : constants::peers_note_deficit;
+    if (slow.warn || (deficit > note && (small || p.shared))) found.push_back(slow);
   }
 }
 
@@ -115,6 +175,7 @@ void judge_small_populations(Judgement& j) {
   const double tail = constants::alpha_warn / static_cast<double>(comparisons);
   const double z = std::max(constants::peers_z,
                             boost::math::quantile(boost::math::complement(boost::math::normal(), tail)));
+  std::vector<Slow> found;
   for (auto& s : j.series) {
     if (!is_population(s)) continue;
     std::vector<Group> groups(s.strata.size());
@@ -123,9 +184,10 @@ void judge_small_populations(Judgement& j) {
         groups[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
     for (auto& p : groups) {
       p.z = z;
-      if (p.rows.size() >= 2) judge_group(j, s, p);
+      if (p.rows.size() >= 2) judge_group(j, s, p, found);
     }
   }
+  report_all(j, std::move(found));
 }
 
 }  // namespace assay::verdict

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """assay import: a valid file from measurements of other tools, or one line with file and line, exit 4, and nothing written."""
 
+import itertools
+import random
+import re
+
 import harness
 
 HEADER = "node,device,metric,unit,better,sample,value\n"
@@ -40,6 +44,51 @@ class Import(harness.CliTest):
         samples = self.assay("export", "o.h5", "--csv").stdout
         self.assertIn("n1/host>n2/host", samples)
         self.assertIn("n2/host>n3/host", samples)
+
+    def pairs(self, nodes, of_n1, from_bytes=1):
+        """An output of osu_bw for each pair; those of n1 have `of_n1` of the rate from a message size on."""
+        noise = random.Random(nodes)
+        files = []
+        for a, b in itertools.combinations(range(nodes), 2):
+            lines = ["# OSU MPI Bandwidth Test v5.9", "# Size      Bandwidth (MB/s)"]
+            for size in (2**k for k in range(23)):
+                slow = of_n1 if 1 in (a, b) and size >= from_bytes else 1
+                lines.append(f"{size} {12000 * size / (size + 8000) * noise.gauss(1, 0.05) * slow:.2f}")
+            files.append(f"bw@n{a},n{b}.txt")
+            self.write(files[-1], "\n".join(lines) + "\n")
+        self.assert_code(self.assay("import", "osu", *files, "-o", "o.h5", "--force"), 0)
+        return self.assay("verdict", "o.h5")
+
+    def test_sizes_that_agree_name_the_slow_node_of_a_few(self):
+        """One sample of each pair and size proves nothing, sizes that agree do."""
+        for nodes in [3, 4, 5]:
+            self.assertNotIn("WARN", self.pairs(nodes, 1.0).stdout)
+            for from_bytes in [1, 65536]:
+                slow = self.pairs(nodes, 0.5, from_bytes)
+                self.assertRegex(slow.stdout, r"(?m)^WARN  n1: all its pairs slow")
+                self.assertEqual(slow.stdout.count("WARN  n"), 1)
+            self.assert_code(self.pairs(nodes, 0.05), 2)
+
+    def test_sizes_that_agree_name_the_slow_one_of_two_nodes(self):
+        """And one finding for each node, not one for each size."""
+        for slow, expected in [(1.0, 0), (0.5, 1)]:
+            noise = random.Random(7)
+            for node in range(2):
+                lines = ["# nThread 1 nGpus 2 minBytes 8 maxBytes 33554432 step: 2(factor) validation: 1", "# Using devices"]
+                lines += [f"#  Rank {g:2} Group  0 Pid {100 + g} on  node{node} device  {g} [0x{g:02x}] NVIDIA H100" for g in range(2)]
+                lines.append("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong")
+                for size in (2**k for k in range(3, 26)):
+                    row = f"{size} {size // 4} float sum -1"
+                    for _ in range(2):
+                        us = (30 + size / 300e3) * noise.gauss(1, 0.02) / (slow if node == 1 else 1)
+                        row += f" {us:.2f} {size / us / 1e3:.2f} {size / us / 1e3:.2f} 0"
+                    lines.append(row)
+                lines += ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 100.0"]
+                self.write(f"n{node}.txt", "\n".join(lines) + "\n")
+            self.assert_code(self.assay("import", "nccl-tests", "n0.txt", "n1.txt", "-o", "n.h5", "--force"), 0)
+            told = self.assay("verdict", "n.h5").stdout
+            self.assertEqual(re.findall(r"(?m)^(?:INFO|WARN|FAIL)  (\w+):", told), ["node1"] * expected)
+            self.assertEqual("WARN  node1" in told, expected == 1)
 
     def test_an_error_names_file_and_line_and_leaves_nothing(self):
         self.write("bad.csv", HEADER + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,higher,1,fast\n")
