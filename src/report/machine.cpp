@@ -101,6 +101,8 @@ std::string verdict_junit(const Results& results, const VerdictData& verdict) {
     const std::string suite = f.suite.empty() ? "run" : f.suite;
     cells[suite].try_emplace(f.name);
     findings[suite][f.name].push_back(&f);
+    for (const auto& member : f.members)
+      if (member != f.name && cells[suite].contains(member)) findings[suite][member].push_back(&f);
   }
   // The run itself is a case, so that an INCONCLUSIVE one is not green.
   auto& run = cells["run"]["verdict"];

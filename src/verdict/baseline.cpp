@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/peer_findings.hpp"
 #include "verdict/reference_scores.hpp"
 
 namespace assay::verdict {
@@ -45,6 +46,7 @@ class BaselineJudge {
   void run() {
     for (const auto& file : baseline_.injected) tell("baseline " + file + ": faults were injected", "WARN");
     for (const auto& s : now_.series) judge(s);
+    report_disagreement();
     report_absent();
   }
 
@@ -58,6 +60,8 @@ class BaselineJudge {
       const auto at = known_.find({s.full(), s.case_key, stratum_of(s, score)});
       if (at == known_.end()) continue;
       const auto& reference = *at->second;
+      if (held.empty() && reference.range > log_deficit(constants::peers_note_deficit))
+        disagree_.push_back(&reference);
       held.push_back(&now_.part(score.part));
       const double own = std::isnan(score.standard_error) ? results::not_taken : score.standard_error;
       const double reference_error =
@@ -171,6 +175,19 @@ class BaselineJudge {
     return names.front() + (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more" : "");
   }
 
+  /// The median of parts that are so different is no measure of a healthy one.
+  void report_disagreement() {
+    if (disagree_.empty()) return;
+    const auto& worst = **std::max_element(disagree_.begin(), disagree_.end(),
+                                           [](auto a, auto b) { return a->range < b->range; });
+    const auto others = static_cast<std::int64_t>(disagree_.size()) - 1;
+    tell("baseline " + baseline_.name + ": its " + std::to_string(worst.parts) + " parts differ by " +
+             percent(-std::expm1(-worst.range)) + " in " + worst.metric +
+             (others > 0 ? " and in " + count(others, "other metric", "other metrics") : "") +
+             ": not all of them were healthy, or not alike",
+         "WARN");
+  }
+
   void report_absent() {
     const std::string name = "baseline " + baseline_.name + ": ";
     if (!other_key_.empty())
@@ -193,6 +210,7 @@ class BaselineJudge {
   const Baseline& baseline_;
   std::map<Key, const BaselineValue*> known_;
   std::map<std::string, std::set<std::string>> keys_;
+  std::vector<const BaselineValue*> disagree_;
   std::vector<std::string> other_key_, other_stratum_, unknown_;
 };
 
@@ -221,6 +239,11 @@ Baseline baseline_of(const std::vector<Snapshot>& runs, const std::string& name)
     v.log_rate = median(rates);
     v.spread = rates.size() >= 3 ? mad_sigma(rates) : 0;
     v.parts = static_cast<std::int64_t>(rates.size());
+    const bool links = by_part.begin()->first.starts_with("link\n");
+    if (!links && rates.size() >= constants::peers_min_population)
+      v.range = quantile(rates, 0.75) - quantile(rates, 0.25);
+    else if (!links)
+      v.range = *std::max_element(rates.begin(), rates.end()) - *std::min_element(rates.begin(), rates.end());
     out.values.push_back(std::move(v));
   }
   return out;
@@ -236,7 +259,8 @@ Json baseline_json(const Baseline& baseline) {
                           {"stratum", v.stratum},
                           {"log_rate", v.log_rate},
                           {"spread", v.spread},
-                          {"parts", v.parts}});
+                          {"parts", v.parts},
+                          {"range", v.range}});
   }
   return Json{{"name", baseline.name}, {"runs", runs}, {"injected", baseline.injected}, {"values", values}};
 }
@@ -250,7 +274,7 @@ Baseline baseline_from(const Json& json) {
       out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
     for (const auto& v : json.at("values")) {
       out.values.push_back({v.at("metric"), v.at("case_key"), v.at("stratum"), v.at("log_rate"),
-                            v.at("spread"), v.at("parts")});
+                            v.at("spread"), v.at("parts"), v.value("range", 0.0)});
       if (out.values.back().parts < 1)
         throw Error(ErrorKind::data, "/verdict/inputs: the baseline has a value of no part");
     }

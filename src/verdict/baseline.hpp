@@ -20,6 +20,8 @@ struct BaselineValue {
   double log_rate = 0,
          spread = 0;  ///< of the parts' medians over the runs; robust sigma between them, 0 for under 3
   std::int64_t parts = 0;
+  double range = 0;  ///< of the parts' medians: from slowest to fastest, of six or more between quartiles; 0
+                     ///< of links, whose paths may differ
 };
 
 struct Baseline {

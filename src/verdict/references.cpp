@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/references.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/error.hpp"
 #include "verdict/baseline.hpp"
 #include "verdict/history.hpp"
 #include "verdict/history_index.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/stories.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -21,47 +17,6 @@ std::vector<Snapshot> read(const std::string& option, const std::string& name, I
   } catch (const Error& e) {
     throw Error(e.kind(), "--" + option + ": " + e.what());
   }
-}
-
-/// What several metrics of a suite say of one part, or of the cluster, against one reference is one story:
-/// the finding that may be acted on first, else the largest against what its class may be short of, names the
-/// others. From the finding number `from` on.
-void join_stories(Judgement& j, std::size_t from) {
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::size_t>> stories;
-  for (std::size_t i = from; i < j.found.size(); ++i) {
-    const auto& f = j.found[i].finding;
-    if (f.metric.empty() || f.severity == "INFO") continue;
-    stories[{f.reference_kind, f.level, f.id.empty() ? f.name : f.id, f.suite}].push_back(i);
-  }
-  std::set<std::size_t> told;
-  for (auto& [key, of] : stories) {
-    if (of.size() < 2) continue;
-    std::stable_sort(of.begin(), of.end(), [&](std::size_t a, std::size_t b) {
-      const auto &x = j.found[a].finding, &y = j.found[b].finding;
-      // What shows for longer may be acted on sooner.
-      return std::tuple(x.severity != "FAIL", x.since, -x.deficit.value_or(0)) <
-             std::tuple(y.severity != "FAIL", y.since, -y.deficit.value_or(0));
-    });
-    auto& lead = j.found[of.front()];
-    lead.finding.text += ", and so in " + std::to_string(of.size() - 1) + " other metric" +
-                         (of.size() > 2 ? "s" : "") + " of " + lead.finding.suite;
-    std::set<std::string> members(lead.finding.members.begin(), lead.finding.members.end());
-    for (std::size_t k = 1; k < of.size(); ++k) {
-      const auto& other = j.found[of[k]];
-      if (k <= 3)
-        lead.finding.text += (k == 1 ? ": " : ", ") +
-                             other.finding.metric.substr(lead.finding.suite.size() + 1) + " " +
-                             percent(other.finding.deficit.value_or(0));
-      lead.rows.insert(lead.rows.end(), other.rows.begin(), other.rows.end());
-      for (const auto& member : other.finding.members)
-        if (members.insert(member).second) lead.finding.members.push_back(member);
-      told.insert(of[k]);
-    }
-  }
-  std::vector<Found> kept;
-  for (std::size_t i = 0; i < j.found.size(); ++i)
-    if (!told.contains(i)) kept.push_back(std::move(j.found[i]));
-  j.found = std::move(kept);
 }
 
 }  // namespace

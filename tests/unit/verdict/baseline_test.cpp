@@ -159,6 +159,21 @@ TEST(VerdictBaseline, TheMedianPartIsTheReferenceNotTheBadOnes) {
   EXPECT_EQ(judged(one(1, 0.9e11), baseline(fleet)).state, "FAIL");
 }
 
+TEST(VerdictBaseline, PartsOfItThatDisagreeAreToldOnce) {
+  for (const int nodes : {2, 5, 32}) {
+    auto fleet = healthy(nodes);
+    EXPECT_EQ(find_kind(judged(one(4, 1e11), baseline(fleet)), "mismatch"), nullptr) << nodes;
+    auto& c = first_case(fleet);
+    const std::size_t slow = nodes == 32 ? 10 : 1;
+    for (std::size_t i = 0; i < slow * c.samples(); ++i) c.metrics[0].values[i] *= 0.7;
+    const auto v = judged(one(4, 1e11), baseline(fleet));
+    ASSERT_NE(find_kind(v, "mismatch"), nullptr) << nodes;
+    EXPECT_THAT(find_kind(v, "mismatch")->text,
+                HasSubstr("its " + std::to_string(nodes) + " parts differ by 30"));
+    EXPECT_EQ(find_kind(v, "mismatch")->severity, "WARN");
+  }
+}
+
 TEST(VerdictBaseline, AUniformlyBadFleetIsOneFinding) {
   const auto v = judged(one(8, 0.85e11), baseline(healthy(32)));
   EXPECT_EQ(v.state, "FAIL");

@@ -2,10 +2,13 @@
 // Simulated nodes of several devices, and metrics that move together.
 #include <gmock/gmock.h>
 
+#include <map>
+#include <memory>
 #include <set>
 
 #include "fleet.hpp"
 #include "simulate/simulate.hpp"
+#include "verdict/baseline.hpp"
 
 namespace assay {
 namespace {
@@ -126,6 +129,36 @@ TEST(VerdictManyMetrics, ASlowNodeOrDeviceIsFoundWhereNodesDiffer) {
                   UnorderedElementsAre(fault.find("device") == std::string::npos ? "sim03" : "sim03/gpu2"))
           << fault << " " << seed;
     }
+}
+
+/// What a limit or a baseline says of all devices of a node, in several metrics, is one finding.
+TEST(VerdictManyMetrics, AllDevicesOfANodeBelowAReferenceAreOneFinding) {
+  auto spec = of_devices(12, 4, 2, {"slow:node=3,percent=30", "slow:node=5,device=1,percent=30"});
+  spec.metrics = simulate::pick_metrics({"memory"});
+  const auto r = simulate::run(spec);
+  auto options = verdict::options_from(r);
+  options.limits_name = "l.toml";
+  options.limits_text =
+      "[[limit]]\nmetric = \"memory/triad-*:bandwidth\"\nmin = \"2.8 TB/s\"\n"
+      "[[limit]]\nmetric = \"memory/copy-*:bandwidth\"\nmin = \"2.8 TB/s\"\n";
+  spec.faults.clear();
+  spec.seed = 9;
+  options.baseline = std::make_shared<verdict::Baseline>(
+      verdict::baseline_of({verdict::snapshot_of(simulate::run(spec), "fleet.h5")}, "fleet.h5"));
+  const auto v = verdict::judge(r, options);
+  for (const std::string kind : {"limit", "baseline"}) {
+    std::map<std::string, const results::Finding*> by_name;
+    for (const auto& f : v.findings)
+      if (f.reference_kind == kind) {
+        EXPECT_TRUE(by_name.emplace(f.name, &f).second) << kind << " " << f.text;
+      }
+    ASSERT_EQ(by_name.size(), 2U) << kind;
+    ASSERT_TRUE(by_name.contains("sim03") && by_name.contains("sim05/gpu1")) << kind;
+    EXPECT_EQ(by_name["sim03"]->level, "node");
+    EXPECT_EQ(by_name["sim03"]->members.size(), 4U);
+    EXPECT_THAT(by_name["sim03"]->text, HasSubstr("all of its 4 parts are slow"));
+    EXPECT_THAT(by_name["sim03"]->text, HasSubstr("other metrics of memory"));
+  }
 }
 
 /// One list of the slow devices of a cluster tells nobody which nodes to take out.

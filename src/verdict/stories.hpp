@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings against one reference (a limit, a baseline, the history) that say one thing are one finding.
+#pragma once
+
+#include <cstddef>
+
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+
+/// From the finding number `from` on: what several metrics of a suite say of one part, or of the cluster, is
+/// one finding, that of the metric that may be acted on first, else of the largest deficit. Then slow parts
+/// that are all of a node's are one finding of the node, if they have the same severity. Counts are left as
+/// they are.
+void join_stories(Judgement& j, std::size_t from);
+
+}  // namespace assay::verdict
