@@ -5,10 +5,12 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "results/described.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/corrupt.hpp"
+#include "verdict/stories.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -215,10 +217,51 @@ std::set<std::int32_t> lost_twice(const Judgement& j) {
   return twice;
 }
 
+/// A node that is lost with all its parts, two or more, is one finding. From the finding number `from` on.
+void join_lost_nodes(Judgement& j, std::size_t from) {
+  using Loss =
+      std::tuple<std::int32_t, std::string, std::string, bool>;  // node, kind, severity, inconclusive
+  std::map<std::pair<std::int32_t, std::string>, std::set<std::int32_t>> parts;  // of a node, by their kind
+  for (std::size_t row = 0; row < j.results.entities.size(); ++row) {
+    const auto& e = j.results.entities[row];
+    const auto index = static_cast<std::int32_t>(row);
+    if (const auto node = j.entities.node(index); node >= 0 && node != index)
+      parts[{node, e.kind}].insert(index);
+  }
+  std::map<Loss, std::vector<std::size_t>> losses;
+  for (std::size_t i = from; i < j.found.size(); ++i) {
+    const auto& [f, inconclusive, rows] = j.found[i];
+    if ((f.kind != "lost" && f.kind != "hang") || rows.size() != 1 || !j.entities.valid(rows.front()))
+      continue;
+    const auto node = j.entities.node(rows.front());
+    if (node >= 0 && node != rows.front()) losses[{node, f.kind, f.severity, inconclusive}].push_back(i);
+  }
+  std::set<std::size_t> told;
+  for (const auto& [loss, of] : losses) {
+    std::set<std::int32_t> rows;
+    for (const auto i : of) rows.insert(j.found[i].rows.front());
+    auto& lead = j.found[of.front()];
+    const auto node = std::get<0>(loss);
+    if (rows.size() < 2 || rows.size() != of.size() || rows != parts[{node, lead.finding.level}]) continue;
+    for (const auto row : rows) lead.finding.members.push_back(j.entities.name(row));
+    told.insert(of.begin() + 1, of.end());
+    auto whole = j.about(node, lead.finding.severity, "fact", lead.finding.kind);
+    whole.action = lead.finding.action;
+    whole.evidence = lead.finding.evidence;
+    whole.members = lead.finding.members;
+    whole.text = whole.name + ": all of its " + std::to_string(rows.size()) + " parts: " + lead.finding.text;
+    lead.finding = std::move(whole);
+    lead.rows.assign(rows.begin(), rows.end());
+    lead.rows.push_back(node);
+  }
+  leave_out(j, told);
+}
+
 }  // namespace
 
 void judge_events(Judgement& j) {
   const auto twice = lost_twice(j);
+  const std::size_t before = j.found.size();
   for (const auto& e : j.results.events) {
     if (e.kind == "inject-unfired") j.gap(e.text);
     const auto lost = results::loss_of(e);
@@ -237,6 +280,7 @@ void judge_events(Judgement& j) {
       f.text = f.name + ": " + f.text;
     j.add(std::move(f), {e.entity}, open);
   }
+  join_lost_nodes(j, before);
 }
 
 }  // namespace assay::verdict

@@ -13,13 +13,6 @@ bool joins(const results::Finding& f) {
   return !f.metric.empty() && f.severity != "INFO" && f.unit != "count";
 }
 
-void leave_out(Judgement& j, const std::set<std::size_t>& told) {
-  std::vector<Found> kept;
-  for (std::size_t i = 0; i < j.found.size(); ++i)
-    if (!told.contains(i)) kept.push_back(std::move(j.found[i]));
-  j.found = std::move(kept);
-}
-
 void join_metrics(Judgement& j, std::size_t from) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::size_t>> stories;
   for (std::size_t i = from; i < j.found.size(); ++i) {
@@ -101,6 +94,13 @@ void join_nodes(Judgement& j, std::size_t from) {
 }
 
 }  // namespace
+
+void leave_out(Judgement& j, const std::set<std::size_t>& numbers) {
+  std::vector<Found> kept;
+  for (std::size_t i = 0; i < j.found.size(); ++i)
+    if (!numbers.contains(i)) kept.push_back(std::move(j.found[i]));
+  j.found = std::move(kept);
+}
 
 void join_stories(Judgement& j, std::size_t from) {
   join_metrics(j, from);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 
 #include "verdict/judgement.hpp"
 
@@ -13,5 +14,8 @@ namespace assay::verdict {
 /// that are all of a node's are one finding of the node, if they have the same severity. Counts are left as
 /// they are.
 void join_stories(Judgement& j, std::size_t from);
+
+/// Removes findings by their numbers.
+void leave_out(Judgement& j, const std::set<std::size_t>& numbers);
 
 }  // namespace assay::verdict

@@ -131,6 +131,20 @@ TEST(VerdictManyMetrics, ASlowNodeOrDeviceIsFoundWhereNodesDiffer) {
     }
 }
 
+TEST(VerdictManyMetrics, ANodeThatIsLostWithItsDevicesIsOneFinding) {
+  for (const std::string kind : {"lost", "hang"}) {
+    const auto whole = simulate::run(of_devices(6, 8, 1, {kind + ":node=3"})).verdict->findings;
+    ASSERT_EQ(whole.size(), 1U) << kind;
+    EXPECT_EQ(whole[0].name, "sim03");
+    EXPECT_EQ(whole[0].level, "node");
+    EXPECT_EQ(whole[0].kind, kind);
+    EXPECT_EQ(whole[0].members.size(), 8U);
+    const auto one = simulate::run(of_devices(6, 8, 1, {kind + ":node=3,device=1"})).verdict->findings;
+    ASSERT_EQ(one.size(), 1U) << kind;
+    EXPECT_EQ(one[0].name, "sim03/gpu1");
+  }
+}
+
 /// What a limit or a baseline says of all devices of a node, in several metrics, is one finding.
 TEST(VerdictManyMetrics, AllDevicesOfANodeBelowAReferenceAreOneFinding) {
   auto spec = of_devices(12, 4, 2, {"slow:node=3,percent=30", "slow:node=5,device=1,percent=30"});
