@@ -15,7 +15,6 @@
 #include "verdict/retest/candidates.hpp"
 #include "verdict/retest/result.hpp"
 #include "verdict/shared_end.hpp"
-#include "verdict/stories.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -56,7 +55,6 @@ void judge_limits(Judgement& j) {
   if (o.limits_text.empty() && o.limits_name.empty()) return;
   const std::string file = o.limits_name.empty() ? "limits" : o.limits_name;
   const LimitMatch match(j);
-  const std::size_t before = j.found.size();
   for (const auto& limit : parse_limits(o.limits_text, o.limits_name)) {
     std::size_t judged = 0;
     for (auto& s : j.series) {
@@ -90,7 +88,6 @@ void judge_limits(Judgement& j) {
             ") matches no measurement" + (limit.device == "*" ? "" : " on " + limit.device));
     }
   }
-  join_stories(j, before);
 }
 
 void suspect_by_limits(Judgement& j) {

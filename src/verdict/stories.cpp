@@ -9,15 +9,19 @@
 namespace assay::verdict {
 namespace {
 
-bool joins(const results::Finding& f) {
-  return !f.metric.empty() && f.severity != "INFO" && f.unit != "count";
+bool joins(const Judgement& j, const results::Finding& f) {
+  if (f.metric.empty() || f.severity == "INFO" || f.unit == "count") return false;
+  // What a bound says of a collective is looked up by its metric (bisection.cpp).
+  const Series* s = series_of(j, f);
+  const bool bound = f.reference_kind == "limit" || f.reference_kind == "physical";
+  return !bound || s == nullptr || !s->is_of(results::MetricClass::collective);
 }
 
 void join_metrics(Judgement& j, std::size_t from) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::size_t>> stories;
   for (std::size_t i = from; i < j.found.size(); ++i) {
     const auto& f = j.found[i].finding;
-    if (!joins(f)) continue;
+    if (!joins(j, f)) continue;
     stories[{f.reference_kind, f.level, f.id.empty() ? f.name : f.id, f.suite}].push_back(i);
   }
   std::set<std::size_t> told;
@@ -63,7 +67,7 @@ void join_nodes(Judgement& j, std::size_t from) {
   std::map<Alike, std::vector<std::size_t>> nodes;
   for (std::size_t i = from; i < j.found.size(); ++i) {
     const auto& [f, inconclusive, rows] = j.found[i];
-    if (!joins(f) || f.kind != "slow" || f.level == "link" || f.level == "node" || rows.empty()) continue;
+    if (!joins(j, f) || f.kind != "slow" || f.level == "link" || f.level == "node" || rows.empty()) continue;
     const auto node = j.entities.node(rows.front());
     if (node >= 0) nodes[{f.reference_kind, f.level, f.suite, f.severity, node}].push_back(i);
   }

@@ -5,6 +5,7 @@
 #include "verdict/judgement.hpp"
 #include "verdict/network.hpp"
 #include "verdict/references.hpp"
+#include "verdict/stories.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -88,9 +89,15 @@ results::VerdictData judge_all(Judgement& j) {
   judge_required(j);
   judge_inventory(j);
   judge_links(j);
-  judge_limits(j);
+  // The retest asks for each metric of these, so they are joined here.
+  const auto joined = [&j](void (*judge_bounds)(Judgement&)) {
+    const std::size_t before = j.found.size();
+    judge_bounds(j);
+    join_stories(j, before);
+  };
+  joined(judge_limits);
   const auto history = judge_references(j);
-  judge_physical(j);
+  joined(judge_physical);
   judge_small_populations(j);
   judge_network(j);
   judge_rails(j);

@@ -175,6 +175,17 @@ TEST(VerdictManyMetrics, AllDevicesOfANodeBelowAReferenceAreOneFinding) {
   }
 }
 
+TEST(VerdictManyMetrics, FloorsThatOneSwitchMissesAreOneFinding) {
+  auto spec = of_devices(20, 1, 1, {"slow:leaf=1,percent=30"});
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.leaves = 5;
+  std::vector<std::string> floors;
+  for (const auto& f : simulate::run(spec).verdict->findings)
+    if (f.reference_kind == "physical") floors.push_back(f.text);
+  ASSERT_EQ(floors.size(), 1U);
+  EXPECT_THAT(floors[0], HasSubstr("and so in 1 other metric of p2p"));
+}
+
 /// One list of the slow devices of a cluster tells nobody which nodes to take out.
 TEST(VerdictManyMetrics, WholeNodesAreNamedBesideSingleDevices) {
   for (const std::string percent : {"10", "50"}) {
