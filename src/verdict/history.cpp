@@ -9,6 +9,7 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/history_level.hpp"
 #include "verdict/reference_scores.hpp"
 
 namespace assay::verdict {
@@ -107,11 +108,13 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
   if (!m.drift_known) return m;
   std::vector<double> centres;
   for (const auto& row : m.rows) centres.push_back(median_of(row));
+  const double noise = noise_of(m.rows);
   for (std::size_t h = 0; h < runs.size(); ++h) {
     std::vector<double> off;
-    for (std::size_t i = 0; i < m.rows.size(); ++i) off.push_back(m.rows[i][h] - centres[i]);
-    const double drift = median_of(off);
-    if (std::isnan(drift)) continue;
+    for (std::size_t i = 0; i < m.rows.size(); ++i)
+      if (!std::isnan(m.rows[i][h])) off.push_back(m.rows[i][h] - centres[i]);
+    if (off.empty()) continue;
+    const double drift = drift_of(off, noise);
     m.fleet[h] = drift;
     for (auto& row : m.rows) row[h] -= drift;
   }
@@ -167,27 +170,35 @@ bool shifts(const Past& p, double apart) {
   return !p.values.empty() && off(p.values.size() - 1) < 0;
 }
 
-/// The leave-one-out differences of those that keep their level. A fault that lasts must not be what healthy
-/// parts are said to do.
-std::vector<double> null_of(const Matrix& m, std::size_t window) {
-  constexpr double shifted_deviations = 4, most_shifted = 0.5;
+/// By row, whether a part keeps its level. A fault that lasts must not be what healthy parts are said to do.
+/// Where most shift that is how this metric is: then all do.
+std::vector<bool> steady_rows(const Matrix& m, std::size_t window) {
+  constexpr double shifted_deviations = 5, most_shifted = 0.8;
+  std::vector<bool> steady(m.rows.size(), true);
   std::vector<double> all;
   for (const auto& row : m.rows) leave_one_out(past_of(row), window, all);
-  if (all.size() < scale_min) return all;
-  const double apart = shifted_deviations * std::max(mad_sigma(all), scale_floor);
-  std::vector<double> steady;
-  std::size_t shifted = 0;
-  for (const auto& row : m.rows) {
-    const Past p = past_of(row);
-    if (p.values.size() >= 2 && shifts(p, apart)) {
-      ++shifted;
-      continue;
-    }
-    leave_one_out(p, window, steady);
+  if (all.size() < scale_min) return steady;
+  // Half of the parts may have changed their level for half of the runs.
+  const double scale = std::min(mad_sigma(all), noise_of(m.rows));
+  const double apart = shifted_deviations * std::max(scale, scale_floor);
+  for (std::size_t i = 0; i < m.rows.size(); ++i) {
+    const Past p = past_of(m.rows[i]);
+    steady[i] = p.values.size() < 2 || !shifts(p, apart);
   }
-  // Where so many shift that is how this metric is.
-  const bool usual = static_cast<double>(shifted) > most_shifted * static_cast<double>(m.rows.size());
-  return usual || steady.size() < scale_min ? all : steady;
+  const auto shifted = static_cast<double>(std::count(steady.begin(), steady.end(), false));
+  if (shifted > most_shifted * static_cast<double>(m.rows.size())) steady.assign(m.rows.size(), true);
+  return steady;
+}
+
+/// The leave-one-out differences of those that keep their level, if they are enough.
+std::vector<double> null_of(const Matrix& m, const std::vector<bool>& steady, std::size_t window) {
+  std::vector<double> all, of_steady;
+  for (std::size_t i = 0; i < m.rows.size(); ++i) {
+    const Past p = past_of(m.rows[i]);
+    leave_one_out(p, window, all);
+    if (steady[i]) leave_one_out(p, window, of_steady);
+  }
+  return of_steady.size() < scale_min ? all : of_steady;
 }
 
 /// A metric on its way to a threshold.
@@ -206,7 +217,8 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   d.scores = scores_of(now, s);
   if (d.scores.empty()) return d;
   d.matrix = matrix_of(runs, key_of(s), identities);
-  d.differences = null_of(d.matrix, options.window);
+  const auto steady = steady_rows(d.matrix, options.window);
+  d.differences = null_of(d.matrix, steady, options.window);
   d.out.pairs = static_cast<std::int64_t>(d.differences.size());
   std::vector<double> changes;
   for (const auto& score : d.scores) {
@@ -215,10 +227,11 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
     d.out.base.push_back(p.values.empty()
                              ? static_cast<float>(not_taken)
                              : static_cast<float>(window_median(p.values, p.values.size(), options.window)));
-    if (!p.values.empty()) changes.push_back(score.log_rate - static_cast<double>(d.out.base.back()));
+    if (!p.values.empty() && steady[static_cast<std::size_t>(row)])
+      changes.push_back(score.log_rate - static_cast<double>(d.out.base.back()));
   }
-  // Both what this metric did before and how far the fleet is apart from its past now: the noise of today
-  // counts too.
+  // Both what this metric did before and how far the parts that keep their level are from their past now: the
+  // noise of today counts too.
   double scale = d.differences.size() >= scale_min ? mad_sigma(d.differences) : not_taken;
   if (changes.size() >= scale_min) scale = std::fmax(scale, mad_sigma(changes));
   d.out.scale = std::isnan(scale) ? not_taken : std::max(scale, scale_floor);
@@ -304,12 +317,6 @@ std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapsho
 }
 
 }  // namespace
-
-double fleet_threshold(std::size_t runs, double sigma) {
-  constexpr std::size_t some = 3, enough = 5;
-  if (runs < enough) return log_deficit(runs < some ? 0.10 : 0.07);
-  return std::max(log_deficit(0.04), 4 * sigma);
-}
 
 double tail_quantile(std::vector<double> differences, double p) {
   constexpr double tail = 0.01;

@@ -54,10 +54,6 @@ struct HistoryOptions {
                                      ///< Student's t with 4 degrees
 };
 
-/// How far below its past, logarithmic, a whole fleet is told to be slow. Fleets drift by 1-2 % from run to
-/// run (time of day, temperature); few runs do not tell how much this one does.
-double fleet_threshold(std::size_t runs, double sigma);
-
 /// The runs of `earlier` that are not `now` itself and did not start after it, as the reference of `now`.
 /// Parts are matched by kind and id; a host rank is one only with the same cores, which its id holds. Pure;
 /// O(runs x parts).

@@ -11,6 +11,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/history.hpp"
+#include "verdict/history_level.hpp"
 #include "verdict/pack.hpp"
 #include "verdict/reference_scores.hpp"
 
@@ -20,7 +21,7 @@ namespace {
 [[noreturn]] void damaged() { throw Error(ErrorKind::data, "/verdict/inputs: the history in it is damaged"); }
 
 /// How far the whole fleet is from its past now; NaN where there are too few nodes to tell.
-double drift_of(const Snapshot& now, const std::vector<Score>& scores, const HistorySeries& h) {
+double drift_now(const Snapshot& now, const std::vector<Score>& scores, const HistorySeries& h) {
   std::vector<double> changes;
   std::set<std::int32_t> nodes;
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -28,7 +29,8 @@ double drift_of(const Snapshot& now, const std::vector<Score>& scores, const His
     changes.push_back(scores[i].log_rate - static_cast<double>(h.base[i]));
     nodes.insert(now.part(scores[i].part).node);
   }
-  return nodes.size() < constants::fleet_min_nodes ? results::not_taken : median(changes);
+  return nodes.size() < constants::fleet_min_nodes ? results::not_taken
+                                                   : drift_of(changes, std::isnan(h.scale) ? 0.0 : h.scale);
 }
 
 struct Change {
@@ -65,7 +67,7 @@ class HistoryJudge {
 
  private:
   void judge(const SnapshotSeries& s, const std::vector<Score>& scores, const HistorySeries& h) {
-    const double drift = drift_of(now_, scores, h);
+    const double drift = drift_now(now_, scores, h);
     // No other part shows the drift of the fleet: a change must be larger by what that usually is.
     const double threshold = h.threshold + (std::isnan(drift) ? 3 * h.fleet : 0.0);
     double off = std::isnan(drift) ? 0 : drift;

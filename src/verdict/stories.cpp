@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "verdict/constants.hpp"
+
 namespace assay::verdict {
 namespace {
 
@@ -67,7 +69,9 @@ void join_nodes(Judgement& j, std::size_t from) {
   std::map<Alike, std::vector<std::size_t>> nodes;
   for (std::size_t i = from; i < j.found.size(); ++i) {
     const auto& [f, inconclusive, rows] = j.found[i];
-    if (!joins(j, f) || f.kind != "slow" || f.level == "link" || f.level == "node" || rows.empty()) continue;
+    if (!joins(j, f) || (f.kind != "slow" && f.kind != "drift") || f.level == "link" || f.level == "node" ||
+        rows.empty())
+      continue;
     const auto node = j.entities.node(rows.front());
     if (node >= 0) nodes[{f.reference_kind, f.level, f.suite, f.severity, node}].push_back(i);
   }
@@ -91,8 +95,45 @@ void join_nodes(Judgement& j, std::size_t from) {
     lead.finding.level = about.level;
     lead.finding.name = about.name;
     lead.finding.id = about.id;
-    lead.finding.text = lead.finding.name + ": all of its " + std::to_string(slow.size()) +
-                        " parts are slow; worst " + lead.finding.text;
+    lead.finding.text =
+        lead.finding.name + ": all of its " + std::to_string(slow.size()) +
+        (lead.finding.kind == "drift" ? " parts lost speed; worst " : " parts are slow; worst ") +
+        lead.finding.text;
+  }
+  leave_out(j, told);
+}
+
+/// More parts than a list of findings can show, which lost speed against their past, are one finding.
+void join_crowd(Judgement& j, std::size_t from) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::size_t>> crowds;
+  for (std::size_t i = from; i < j.found.size(); ++i) {
+    const auto& f = j.found[i].finding;
+    if (joins(j, f) && f.kind == "drift" && f.reference_kind == "history" && f.level != "cluster")
+      crowds[{f.level, f.suite, f.severity}].push_back(i);
+  }
+  std::set<std::size_t> told;
+  for (const auto& [key, of] : crowds) {
+    if (of.size() <= constants::list_members) continue;
+    auto& lead = j.found[*std::max_element(of.begin(), of.end(), [&](std::size_t a, std::size_t b) {
+      return j.found[a].finding.deficit.value_or(0) < j.found[b].finding.deficit.value_or(0);
+    })];
+    std::vector<std::string> names, members;
+    for (const auto i : of) {
+      const auto& f = j.found[i].finding;
+      names.push_back(f.name);
+      members.insert(members.end(), f.members.begin(), f.members.end());
+      if (&j.found[i] == &lead) continue;
+      lead.rows.insert(lead.rows.end(), j.found[i].rows.begin(), j.found[i].rows.end());
+      told.insert(i);
+    }
+    lead.finding.text =
+        "cluster: " + std::to_string(of.size()) + (lead.finding.level == "node" ? " nodes" : " parts") +
+        " are below their own history; worst " + lead.finding.text + "; members " + first_of(names);
+    members.insert(members.begin(), names.begin(), names.end());
+    lead.finding.members = std::move(members);
+    lead.finding.level = lead.finding.name = "cluster";
+    lead.finding.id.clear();
+    lead.finding.part.clear();
   }
   leave_out(j, told);
 }
@@ -109,6 +150,7 @@ void leave_out(Judgement& j, const std::set<std::size_t>& numbers) {
 void join_stories(Judgement& j, std::size_t from) {
   join_metrics(j, from);
   join_nodes(j, from);
+  join_crowd(j, from);
 }
 
 }  // namespace assay::verdict

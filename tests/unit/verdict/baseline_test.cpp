@@ -169,7 +169,7 @@ TEST(VerdictBaseline, PartsOfItThatDisagreeAreToldOnce) {
     const auto v = judged(one(4, 1e11), baseline(fleet));
     ASSERT_NE(find_kind(v, "mismatch"), nullptr) << nodes;
     EXPECT_THAT(find_kind(v, "mismatch")->text,
-                HasSubstr("its " + std::to_string(nodes) + " parts differ by 30"));
+                testing::ContainsRegex("its " + std::to_string(nodes) + " parts differ by (29|30)[.]"));
     EXPECT_EQ(find_kind(v, "mismatch")->severity, "WARN");
   }
 }

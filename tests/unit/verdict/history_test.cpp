@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.hpp"
 #include "normal_noise.hpp"
+#include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/history_index.hpp"
 #include "verdict/references.hpp"
@@ -247,11 +249,45 @@ TEST(History, WhatMostPartsLostIsNotToldOfAll) {
   const std::size_t width = c.samples();
   for (std::size_t i = 0; i < 9 * width; ++i) c.metrics[0].values[i] *= 0.92;
   const auto found = drifts(judged(now, earlier));
-  EXPECT_EQ(found.size(), 9U);
-  for (const auto& f : found) {
-    EXPECT_NE(f.level, "cluster") << f.text;
-    EXPECT_NEAR(*f.deficit, 0.08, 0.01);
-  }
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].members.size(), 9U) << found[0].text;
+  EXPECT_NEAR(*found[0].deficit, 0.08, 0.01);
+}
+
+/// A third, half or most of the parts lose speed for good: each is told every night and fails from its second
+/// on, and no other part is.
+TEST(History, ALossOfManyPartsIsToldEachNight) {
+  for (const int slow : {5, 8, 11})
+    for (const double percent : {8.0, 12.0}) {
+      const std::string fault =
+          "slow:node=0-" + std::to_string(slow - 1) + ",percent=" + std::to_string(percent);
+      simulate::Spec spec;
+      spec.nodes = 16;
+      spec.metrics = simulate::pick_metrics({"memory"});
+      spec.run_cv = 0.003;
+      spec.seed = 4;
+      std::set<std::string> members;
+      for (int i = 0; i < slow; ++i)
+        members.insert("sim" + std::string(i < 10 ? "0" : "") + std::to_string(i) + "/gpu0");
+      auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
+      for (int night = 1; night <= 12; ++night) {
+        spec.run = static_cast<std::uint64_t>(night);
+        spec.started =
+            std::string(night < 10 ? "2026-01-0" : "2026-01-") + std::to_string(night) + "T02:00:00Z";
+        if (night == 4) spec.faults = {simulate::parse_fault(fault)};
+        const auto r = simulate::run(spec);
+        std::set<std::string> told;
+        if (night > 3)
+          for (const auto& f : judged(r, earlier).findings)
+            if (f.reference_kind == "history" && f.severity == "FAIL") {
+              if (f.level != "cluster") told.insert(f.name);
+              told.insert(f.members.begin(), f.members.end());
+            }
+        EXPECT_EQ(told, night > 4 ? members : std::set<std::string>{})
+            << slow << " " << percent << " " << night;
+        earlier->push_back(verdict::snapshot_of(r, "night" + std::to_string(night)));
+      }
+    }
 }
 
 TEST(History, MatchesByIdentityNotByRow) {

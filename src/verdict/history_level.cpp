@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/history_level.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/population.hpp"
+
+namespace assay::verdict {
+
+double noise_of(const std::vector<std::vector<double>>& rows) {
+  std::vector<double> all;
+  const std::size_t runs = rows.empty() ? 0 : rows.front().size();
+  for (std::size_t h = 1; h < runs; ++h) {
+    std::vector<double> steps;
+    for (const auto& row : rows)
+      if (!std::isnan(row[h]) && !std::isnan(row[h - 1])) steps.push_back(row[h] - row[h - 1]);
+    if (steps.empty()) continue;
+    const double together = median(steps);
+    for (const double step : steps) all.push_back((step - together) / std::sqrt(2.0));
+  }
+  return all.empty() ? 0.0 : mad_sigma(all);
+}
+
+double drift_of(std::span<const double> changes, double noise) {
+  constexpr double least = 0.02, deviations = 4, some = 0.1;
+  const double drift = median(changes);
+  if (!(std::abs(drift) > std::max(least, deviations * noise))) return drift;
+  std::vector<double> others;
+  for (const double change : changes)
+    if (drift < 0 ? change > drift / 2 : change < drift / 2) others.push_back(change);
+  return static_cast<double>(others.size()) > some * static_cast<double>(changes.size()) ? median(others)
+                                                                                         : drift;
+}
+
+double fleet_threshold(std::size_t runs, double sigma) {
+  constexpr std::size_t some = 3, enough = 5;
+  if (runs < enough) return log_deficit(runs < some ? 0.10 : 0.07);
+  return std::max(log_deficit(0.04), 4 * sigma);
+}
+
+}  // namespace assay::verdict
