@@ -114,8 +114,24 @@ std::string operation_in(const std::string& text) {
   return "";
 }
 
+namespace {
+
+/// "# Out of bounds values : 12 FAILED": how many, 0 of a good run.
+double out_of_bounds(std::string_view content) {
+  constexpr std::string_view title = "Out of bounds values";
+  const auto at = content.find(title);
+  if (at == std::string_view::npos || content.find("FAILED") == std::string_view::npos) return 0;
+  double values = 0;
+  for (const auto& word : words(content.substr(at + title.size())))
+    if (parse_number(word, values)) break;
+  return std::max(values, 1.0);
+}
+
+}  // namespace
+
 Run read_text(const std::string& text, const std::string& file) {
   Run run;
+  double wrong = 0;
   run.ended = false;
   Columns columns;
   bool table = false;
@@ -128,6 +144,7 @@ Run read_text(const std::string& text, const std::string& file) {
       if (read_device(content, device)) run.devices.push_back(std::move(device));
       if (read_columns(content, columns)) table = true;
       if (content.find("Avg bus bandwidth") != std::string_view::npos) run.ended = true;
+      wrong = std::max(wrong, out_of_bounds(content));
       if (content.find("Collective test starting:") != std::string_view::npos)
         run.operation = operation_in(std::string(content));
       continue;
@@ -140,6 +157,12 @@ Run read_text(const std::string& text, const std::string& file) {
   if (!table)
     fail({file, 0}, "is no output of nccl-tests (no line '# size count type ... time algbw busbw')");
   sharpen(run);
+  // The rows that show them may be missing: then the last that is there has them.
+  for (const Line& line : run.lines)
+    for (const Half& half : line.halves)
+      if (half.wrong.value_or(0) > 0) wrong = 0;
+  if (wrong > 0 && !run.lines.empty() && !run.lines.back().halves.empty())
+    run.lines.back().halves.back().wrong = wrong;
   return run;
 }
 

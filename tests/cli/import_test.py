@@ -71,7 +71,7 @@ class Import(harness.CliTest):
 
     def test_sizes_that_agree_name_the_slow_one_of_two_nodes(self):
         """And one finding for each node, not one for each size."""
-        for slow, expected in [(1.0, 0), (0.5, 1)]:
+        for slow, wrong, expected in [(1.0, "0 OK", 0), (0.5, "0 OK", 1), (1.0, "12 FAILED", 0)]:
             noise = random.Random(7)
             for node in range(2):
                 lines = ["# nThread 1 nGpus 2 minBytes 8 maxBytes 33554432 step: 2(factor) validation: 1", "# Using devices"]
@@ -83,10 +83,13 @@ class Import(harness.CliTest):
                         us = (30 + size / 300e3) * noise.gauss(1, 0.02) / (slow if node == 1 else 1)
                         row += f" {us:.2f} {size / us / 1e3:.2f} {size / us / 1e3:.2f} 0"
                     lines.append(row)
-                lines += ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 100.0"]
+                lines += [f"# Out of bounds values : {wrong}", "# Avg bus bandwidth    : 100.0"]
                 self.write(f"n{node}.txt", "\n".join(lines) + "\n")
             self.assert_code(self.assay("import", "nccl-tests", "n0.txt", "n1.txt", "-o", "n.h5", "--force"), 0)
             told = self.assay("verdict", "n.h5").stdout
+            if "FAILED" in wrong:
+                self.assertRegex(told, r"(?m)^FAIL  node0: 12 wrong values in nccl-tests/")
+                continue
             self.assertEqual(re.findall(r"(?m)^(?:INFO|WARN|FAIL)  (\w+):", told), ["node1"] * expected)
             self.assertEqual("WARN  node1" in told, expected == 1)
 
