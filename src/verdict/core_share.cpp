@@ -126,6 +126,11 @@ void keep_cause(const Judgement& j, const results::Finding& f, std::map<std::int
 
 }  // namespace
 
+bool lacks_core(const Judgement& j, const Series& s, std::int32_t part) {
+  return shares_of(j, s, true, part).own < constants::core_share_least &&
+         quota_of(j, j.entities.node(part)).empty();
+}
+
 void attribute_core_share(Judgement& j) {
   for (auto& found : j.found) {
     const results::Finding& f = found.finding;

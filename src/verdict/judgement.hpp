@@ -183,6 +183,9 @@ void judge_patterns(Judgement& j);
 void judge_dips(Judgement& j);
 void judge_drift(Judgement& j);
 void judge_noise(Judgement& j);
+/// Whether a rank of this part had less than `core_share_least` of its core in the retest, else in the
+/// screening, and no quota is why: the scheduler decides its rate.
+bool lacks_core(const Judgement& j, const Series& s, std::int32_t part);
 /// Names shared cores and CPU quotas in the findings that they explain.
 void attribute_core_share(Judgement& j);
 /// All rules in their order, then `conclude`. Afterwards the series hold their references.

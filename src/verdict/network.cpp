@@ -123,6 +123,7 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
            " (n=" + std::to_string(*f.samples) + ")";
   if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
   f.text += retested          ? ", confirmed by the retest"
+            : c.lacks_core    ? ", by less than half in the retest, on cores that others use"
             : c.cleared       ? ", not slow in the retest"
             : c.severity == 3 ? ", certain by its size in several cases"
                               : ", not confirmed";

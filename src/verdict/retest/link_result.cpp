@@ -45,7 +45,7 @@ int partner_of(const Pair& p, int end) { return p.a == end ? p.b : p.b == end ? 
 /// What an end measures with partners that are no suspects: a slow partner says nothing of it. Empty with
 /// fewer of them than `least_partners`, if the screening had as many.
 std::vector<double> values_of(const Screened& screened, const LinkRetest& retest, int end, Way way,
-                              bool of_leaf) {
+                              bool of_leaf, std::set<std::pair<int, int>>& pairs) {
   std::set<int> met;
   std::vector<double> values;
   for (const auto& p : retest.less_paths.pairs) {
@@ -55,6 +55,7 @@ std::vector<double> values_of(const Screened& screened, const LinkRetest& retest
     if (std::isnan(v)) continue;
     values.push_back(v);
     met.insert(partner);
+    pairs.insert({p.a, p.b});
   }
   if (of_leaf || met.size() >= least_partners) return values;
   std::set<int> known;
@@ -90,6 +91,7 @@ struct Seen {
   std::vector<double> values;
   double score = std::numeric_limits<double>::quiet_NaN();
   std::size_t parts = 0;
+  std::size_t pairs = 0;  ///< different ones
 };
 
 Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s) {
@@ -100,20 +102,22 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
       if (p.a == wanted.a && p.b == wanted.b)
         if (const double v = value(p, p.a, s.way) + explained_by_leaf(retest, p); !std::isnan(v))
           seen.values.push_back(v);
-    seen.parts = 1;
+    seen.parts = seen.pairs = 1;
     // As the partner of another it was measured once, and congestion may have been there.
     if (seen.values.size() < constants::network_pair_rounds) seen.values.clear();
     if (!seen.values.empty()) seen.score = upper(seen.values);
     return seen;
   }
   std::vector<double> scores;
+  std::set<std::pair<int, int>> pairs;
   for (const int end : ends_of(screened.set, s)) {
-    const auto values = values_of(screened, retest, end, s.way, s.place == PartKind::leaf);
+    const auto values = values_of(screened, retest, end, s.way, s.place == PartKind::leaf, pairs);
     if (values.empty()) continue;
     scores.push_back(upper(values));
     seen.values.insert(seen.values.end(), values.begin(), values.end());
   }
   seen.parts = scores.size();
+  seen.pairs = pairs.size();
   if (!scores.empty()) seen.score = upper(scores);
   return seen;
 }
@@ -127,9 +131,56 @@ double worst_beside_one(const LinkRetest& retest) {
   return worst[worst.size() < least_pairs_beside_one ? 0 : 1];
 }
 
-/// Too few controls for a spread: the best of the suspect's retested pairs against the worst among the
-/// controls.
-void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) {
+/// How healthy pairs differ from one another, in one way; unknown below two degrees of freedom.
+struct PairSpread {
+  double sigma = 0, degrees = 0;
+  double retested = std::numeric_limits<double>::quiet_NaN();  ///< median of those measured again
+};
+
+/// From pairs without a suspect, of the screening and measured again, each time set about their own median.
+/// Of pairs that cross a suspect switch, or of the others.
+PairSpread spread_of_pairs(const Screened& screened, const LinkRetest& retest, Way way, bool of_slow_leaf) {
+  std::set<std::pair<int, int>> suspects;
+  for (const auto& s : screened.suspects)
+    if (s.place == PartKind::pair) {
+      const auto& p = screened.set.pairs[at(s.index)];
+      suspects.insert({p.a, p.b});
+    }
+  std::vector<double> apart;
+  PairSpread spread;
+  for (const auto* set : {&screened.set, &retest.less_paths}) {
+    std::map<std::pair<int, int>, std::vector<double>> rounds;  // of links; both ways are one
+    for (const auto& p : set->pairs) {
+      const double of_leaf = explained_by_leaf(retest, p);
+      if (retest.slow_end[at(p.a)] || retest.slow_end[at(p.b)] || (of_leaf > 0) != of_slow_leaf ||
+          suspects.contains({p.a, p.b}))
+        continue;
+      const auto add = [&](int from, int to, double v) {
+        if (!std::isnan(v)) rounds[{from, to}].push_back(v + of_leaf);
+      };
+      if (way == Way::both) {
+        add(p.a, p.b, p.mean());
+      } else {
+        add(p.a, p.b, p.ab);
+        add(p.b, p.a, p.ba);
+      }
+    }
+    if (rounds.size() < 2) continue;
+    std::vector<double> values;
+    for (auto& [link, measured] : rounds) values.push_back(median(measured));
+    const double centre = median(values);
+    for (const double v : values) apart.push_back(v - centre);
+    spread.degrees += static_cast<double>(values.size()) - 1;
+    if (set == &retest.less_paths) spread.retested = centre;
+  }
+  if (!apart.empty()) spread.sigma = std::max(mad_sigma(apart), constants::network_spread_floor);
+  return spread;
+}
+
+/// Too few controls for a spread of parts: the best of the suspect's retested pairs against the worst among
+/// the controls, and their middles by how much healthy pairs differ.
+void by_separation(const Screened& screened, const LinkRetest& retest, const Seen& seen, const SlowPlace& s,
+                   RetestResult& c) {
   std::vector<double> all;
   for (const auto& values : retest.control_pairs) all.insert(all.end(), values.begin(), values.end());
   if (all.empty() || seen.values.empty()) return;
@@ -144,6 +195,24 @@ void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) 
   c.controls = static_cast<std::int64_t>(retest.control_pairs.size());
   // A second fault, among the controls, must not clear a part that is grossly slow.
   c.slower = c.low > 0 || median(all) - *highest > gross;
+  const auto ends = ends_of(screened.set, s);
+  const bool below_slow = s.place != PartKind::leaf && std::any_of(ends.begin(), ends.end(), [&](int end) {
+                            const int leaf = screened.set.ends[at(end)].leaf;
+                            return leaf >= 0 && retest.leaf_deficit[at(leaf)] > 0;
+                          });
+  for (const bool of_slow_leaf : {false, true}) {
+    const PairSpread spread = spread_of_pairs(screened, retest, s.way, of_slow_leaf);
+    if (spread.degrees < 2 || (of_slow_leaf && !below_slow)) continue;
+    const double se = spread.sigma * std::sqrt(1 / static_cast<double>(retest.control_pairs.size()) +
+                                               1 / static_cast<double>(seen.pairs));
+    // What the switch takes is measured at its other nodes.
+    if (of_slow_leaf && !std::isnan(spread.retested))
+      c.deficit = std::min(c.deficit, spread.retested - median(seen.values));
+    const auto beyond = [&](double alpha) { return c.deficit - t_quantile(1 - alpha, spread.degrees) * se; };
+    c.low = std::min(c.low, beyond(constants::network_alpha_retest));
+    c.sure = std::min(c.sure, beyond(constants::network_alpha_fail));
+    c.slower = c.slower && beyond(constants::network_alpha_retest) > 0;
+  }
   c.p = c.slower ? constants::network_alpha_retest : 1;
 }
 
@@ -241,7 +310,7 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
     if (s.place == PartKind::pair ? a && b : a || b) c.samples += p.samples;
   }
   if (scores.size() < constants::network_deletion_population) {
-    by_separation(retest, seen, c);
+    by_separation(screened, retest, seen, s, c);
     c.slower = c.slower && beyond_its_leaf(screened, retest, s, c.deficit);
     return c;
   }

@@ -61,19 +61,71 @@ TEST(VerdictNetwork, APairWithNextToNothingLeftIsMeasuredAgainAfterASampleEachWa
   }
 }
 
-TEST(VerdictNetwork, OneSlowPairOnSharedCoresDoesNotFail) {
-  const Spec spec = few(5, slow_pair(1, 3, 50));
+/// The verdict on a run in which all ranks had half of their cores, and that of the same run on cores of
+/// their own.
+struct OnSharedCores {
+  results::VerdictData shared, own;
+};
+OnSharedCores on_shared_cores(const Spec& spec) {
   auto r = screened(spec);
-  ASSERT_EQ(retested(r, spec).state, "FAIL");
+  OnSharedCores out{{}, retested(r, spec)};
   for (auto& c : r.cases) {
     results::Metric share{
         results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
-    share.values.assign(c.entity.size(), 0.5);  // of all ends alike
+    share.values.assign(c.entity.size(), 0.5);
     c.metrics.push_back(share);
   }
-  const auto v = judge(r);
-  EXPECT_EQ(v.state, "WARN");
-  EXPECT_EQ(worst(v).kind + " " + worst(v).level, "shared-core link");
+  out.shared = judge(r);
+  return out;
+}
+
+TEST(VerdictNetwork, OneSlowPairOnSharedCoresDoesNotFail) {
+  const auto v = on_shared_cores(few(5, slow_pair(1, 3, 60)));
+  EXPECT_EQ(v.own.state, "FAIL");
+  EXPECT_EQ(v.shared.state, "WARN");
+  EXPECT_EQ(worst(v.shared).kind + " " + worst(v.shared).level, "shared-core link");
+}
+
+TEST(VerdictNetwork, ANodeOnSharedCoresFailsOnlyBelowHalfOfTheRate) {
+  for (const auto& [percent, state] : {std::pair(38, "PASS"), std::pair(75, "FAIL")}) {
+    const auto v = on_shared_cores(few(6, {slow_nic(3, percent)}));
+    EXPECT_EQ(v.own.state, "FAIL") << percent;
+    EXPECT_EQ(v.shared.state, state) << percent;
+    EXPECT_THAT(worst(v.shared).text,
+                testing::HasSubstr(percent < 50 ? "on cores that others use" : "confirmed"));
+  }
+}
+
+TEST(VerdictNetwork, FewNodesFailByMoreThanHealthyPairsDiffer) {
+  EXPECT_EQ(whole_run(few(4, {slow_nic(2, 38)})).state, "FAIL");
+  // The same beside pairs that differ by nearly as much.
+  std::vector<std::string> faults = slow_pair(0, 1, 24);
+  for (const auto& more :
+       {slow_pair(1, 3, 12), slow_pair(0, 2, 36), slow_pair(1, 2, 40), slow_pair(2, 3, 38)})
+    faults.insert(faults.end(), more.begin(), more.end());
+  EXPECT_NE(whole_run(few(4, faults)).state, "FAIL");
+}
+
+TEST(VerdictNetwork, ANodeBelowASlowSwitchIsComparedWithTheOthersBelowIt) {
+  Spec spec = network(6, 3, {"slow:leaf=1,percent=99"});
+  spec.within_cv = 0.006;
+  spec.spike_share = 0;
+  auto r = screened(spec);
+  const simulate::Machine machine(spec);
+  const std::set below = {machine.device_row(2), machine.device_row(3)};
+  const auto scale = [&](bool retest, const auto& factor) {
+    for (auto& c : r.cases)
+      for (std::size_t row = 0; c.name.ends_with(".c1") == retest && row < c.source.size(); ++row)
+        for (auto& m : c.metrics)
+          for (std::size_t i = 0; m.name == "bandwidth" && i < c.samples(); ++i)
+            m.values[row * c.samples() + i] *=
+                factor(c.source[row], below.contains(c.source[row]) != below.contains(c.destination[row]));
+  };
+  // What one of its nodes sends across was slowed in the screening only; later all else is faster.
+  scale(false, [&](auto from, bool across) { return across && from == machine.device_row(2) ? 0.5 : 1.0; });
+  retested(r, spec);
+  scale(true, [](auto, bool across) { return across ? 1.0 : 1.7; });
+  EXPECT_THAT(accused(judge(r)), ElementsAre("switch switch:L1"));
 }
 
 TEST(VerdictNetwork, AQuotaOfOneEndDoesNotFailTheOther) {
