@@ -7,6 +7,7 @@
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_paths.hpp"
 
@@ -207,6 +208,19 @@ std::vector<SlowPlace> slow_pairs(const LinkSet& set, const EndScores& scores) {
   return found;
 }
 
+/// A node that is nearly as fast across its switch as it should be clears a switch that would be slow by far.
+void keep_switches_of_slow_nodes(const LinkSet& set, const EndScores& scores,
+                                 std::vector<SlowPlace>& leaves) {
+  constexpr double nearly = 0.25;
+  std::erase_if(leaves, [&](const SlowPlace& leaf) {
+    if (leaf.deficit < log_deficit(constants::coarse_deficit)) return false;
+    const auto& of = scores.of(leaf.way);
+    for (std::size_t e = 0; e < set.ends.size(); ++e)
+      if (set.ends[e].leaf == leaf.index && leaf.reference - of[e] < nearly * leaf.deficit) return true;
+    return false;
+  });
+}
+
 }  // namespace
 
 double upper(std::vector<double> values) {
@@ -289,10 +303,12 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   std::vector<SlowPlace> all;
   const auto views = leaf_views(set);
   if (set.leaves.size() >= 3) {
-    const auto leaves = of_groups(set, end_scores(set, true), set.leaves.size(), 2, [&](const End& e) {
+    const EndScores across = end_scores(set, true);
+    const auto leaves = of_groups(set, across, set.leaves.size(), 2, [&](const End& e) {
       return e.leaf >= 0 && views[at(e.leaf)].told_apart() ? e.leaf : -1;
     });
-    const auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, least.warn, options, levels);
+    auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, least.warn, options, levels);
+    keep_switches_of_slow_nodes(set, across, found);
     lift_all(set, found, true, [&](int end) { return set.ends[at(end)].leaf; });
     append(all, found);
   }

@@ -2,6 +2,7 @@
 #include "verdict/shared_end.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -104,6 +105,7 @@ class Ends {
     for (auto& l : links_) {
       const auto from = part_of(l.row->source, Level::path), to = part_of(l.row->destination, Level::path);
       if (l.part >= 0 || from < 0 || to < 0 || from == to) continue;
+      if (slow_below(from) || slow_below(to)) continue;  // its nodes are at fault
       const auto [low, high] = std::minmax(from, to);
       auto& c = paths[{low, high}];
       c.part = low;
@@ -167,23 +169,51 @@ class Ends {
   }
 
   /// A switch of one node is not told from it. A switch is at fault only if none of its nodes is as it should
-  /// be across it, and what stays below it is.
-  bool every_node(std::int32_t leaf) const {
+  /// be across it, and what stays below it is: between nodes that are not slow themselves, where there are
+  /// such.
+  bool every_node(std::int32_t leaf) {
     if (nodes_of_switch_.at(leaf).size() < 2) return false;
+    if (slow_below(leaf)) return false;
     std::map<std::int32_t, EndTraffic> by_node;
-    EndTraffic inside;
     for (auto& l : links_) {
       const bool from = places_.switch_of(l.row->source) == leaf,
                  to = places_.switch_of(l.row->destination) == leaf;
-      if (!from && !to) continue;
-      EndTraffic& t =
-          from && to ? inside : by_node[j_.entities.node(from ? l.row->source : l.row->destination)];
-      t.add(l, from ? l.row->destination : l.row->source);
+      if (from == to) continue;
+      by_node[j_.entities.node(from ? l.row->source : l.row->destination)].add(
+          l, from ? l.row->destination : l.row->source);
     }
-    if (!inside.links.empty() && inside.mostly_slow()) return false;
     return std::all_of(by_node.begin(), by_node.end(), [](const auto& node) {
       return !node.second.enough() || 2 * node.second.slow >= node.second.links.size();
     });
+  }
+
+  bool slow_below(std::int32_t leaf) {
+    const auto [known, added] = slow_below_.emplace(leaf, false);
+    if (added) {
+      std::vector<Link*> links;
+      for (auto& l : links_)
+        if (places_.switch_of(l.row->source) == leaf && places_.switch_of(l.row->destination) == leaf)
+          links.push_back(&l);
+      known->second = inside_is_slow(links);
+    }
+    return known->second;
+  }
+
+  bool inside_is_slow(const std::vector<Link*>& links) const {
+    std::map<std::int32_t, bool> good;  // whether a node has a link as it should be
+    const auto ends = [&](const Link* l) {
+      return std::array{j_.entities.node(l->row->source), j_.entities.node(l->row->destination)};
+    };
+    for (const auto* l : links)
+      for (const auto node : ends(l)) good[node] = good[node] || l->below == nullptr;
+    EndTraffic all, between_good;
+    for (auto* l : links) {
+      all.add(*l, -1);
+      const auto nodes = ends(l);
+      if (good[nodes[0]] && good[nodes[1]]) between_good.add(*l, -1);
+    }
+    const EndTraffic& told = between_good.links.empty() ? all : between_good;
+    return !told.links.empty() && told.mostly_slow();
   }
 
   /// A node with several NICs or devices is at fault only if each of them is; a NIC that was measured by
@@ -213,6 +243,7 @@ class Ends {
   const network::Places& places_;
   std::vector<Link>& links_;
   std::map<std::int32_t, std::set<std::int32_t>> ends_of_node_, nodes_of_switch_;
+  std::map<std::int32_t, bool> slow_below_;  ///< of a switch, as it was asked for
 };
 
 /// Its median link: of those measured again if there are any.

@@ -216,6 +216,26 @@ void by_separation(const Screened& screened, const LinkRetest& retest, const See
   c.p = c.slower ? constants::network_alpha_retest : 1;
 }
 
+/// Median score of the other ends below the suspect switches of these, as they were measured again; NaN
+/// without.
+double score_below(const Screened& screened, const LinkRetest& retest, const std::vector<int>& ends,
+                   Way way) {
+  std::set<int> leaves;
+  for (const int end : ends)
+    if (const int leaf = screened.set.ends[at(end)].leaf; leaf >= 0 && retest.leaf_deficit[at(leaf)] > 0)
+      leaves.insert(leaf);
+  std::vector<double> scores;
+  for (std::size_t e = 0; e < screened.set.ends.size(); ++e) {
+    if (!leaves.contains(screened.set.ends[e].leaf) ||
+        std::find(ends.begin(), ends.end(), static_cast<int>(e)) != ends.end())
+      continue;
+    std::set<std::pair<int, int>> pairs;
+    const auto values = values_of(screened, retest, static_cast<int>(e), way, false, pairs);
+    if (!values.empty()) scores.push_back(upper(values));
+  }
+  return scores.empty() ? results::not_taken : median(scores);
+}
+
 /// What is left of a part below a suspect switch, or beside a slow path, is known no better than what that
 /// takes.
 bool beyond_its_leaf(const Screened& screened, const LinkRetest& retest, const SlowPlace& s, double deficit) {
@@ -323,6 +343,10 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   const double questions = static_cast<double>(std::max<std::size_t>(1, candidates * sets));
   const double t = t_quantile(1 - constants::network_alpha_retest / questions, n - 1);
   c.deficit = centre - seen.score;
+  // What a suspect switch takes shows at the others below it.
+  if (s.place != PartKind::leaf && s.place != PartKind::pair)
+    if (const double below = score_below(screened, retest, ends, s.way); !std::isnan(below))
+      c.deficit = std::min(c.deficit, below - seen.score);
   c.low = c.deficit - t * se;
   c.high = c.deficit + t * se;
   c.sure = c.deficit - t_quantile(1 - constants::network_alpha_fail / questions, n - 1) * se;

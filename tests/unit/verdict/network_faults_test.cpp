@@ -8,6 +8,8 @@ namespace assay {
 namespace {
 
 using namespace network_rig;
+using ::testing::AnyOf;
+using ::testing::Each;
 using ::testing::IsEmpty;
 using ::testing::IsSubsetOf;
 using ::testing::UnorderedElementsAre;
@@ -59,6 +61,24 @@ TEST(VerdictNetwork, NodesBelowASwitchAreToldFromIt) {
   // Both of two, whose pair below the switch is slow, too.
   const auto both = simulate::run(all_pairs(5, 4, 19, {slow_nic(0, 99), slow_nic(1, 90)}));
   EXPECT_THAT(named(*both.verdict, "FAIL"), UnorderedElementsAre("sim00", "sim01"));
+}
+
+TEST(VerdictNetwork, SlowNodesBelowASwitchAccuseNoOther) {
+  const auto failed = [](std::uint64_t seed, const std::vector<std::string>& faults) {
+    return named(*simulate::run(all_pairs(24, 6, seed, faults)).verdict, "FAIL");
+  };
+  const auto nodes = [](const std::string& which) { return "slow:node=" + which + ",nic=0,percent=65"; };
+  for (const std::uint64_t seed : {3, 33, 35}) {
+    // The fourth of its nodes is as it should be, so the switch is.
+    EXPECT_THAT(failed(seed, {nodes("8-10")}), UnorderedElementsAre("sim08", "sim09", "sim10"));
+    // Both faults, and no path to another switch.
+    EXPECT_THAT(failed(seed, {"slow:leaf=2,percent=30", nodes("9+10")}),
+                UnorderedElementsAre("switch:L2", "sim09", "sim10"));
+    EXPECT_THAT(failed(seed, {nodes("8-11")}), Each(AnyOf("switch:L2", "sim08", "sim09", "sim10", "sim11")));
+    // What the switch takes from its nodes is not theirs.
+    EXPECT_THAT(failed(seed, {"slow:leaf=2,percent=50", slow_nic(2, 30)}),
+                UnorderedElementsAre("switch:L2", "sim02"));
+  }
 }
 
 TEST(VerdictNetwork, WhatANicSendsIsHeldAgainstItsFloor) {
