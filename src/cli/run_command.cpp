@@ -10,10 +10,10 @@
 
 #include "base/error.hpp"
 #include "base/system.hpp"
-#include "cli/build_info.hpp"
 #include "cli/output.hpp"
 #include "cli/report_command.hpp"
 #include "cli/terminal.hpp"
+#include "device/backend.hpp"
 #include "report/report.hpp"
 #include "run/fault_plan.hpp"
 #include "run/launcher.hpp"
@@ -38,10 +38,11 @@ void check_suite_options(const Parsed& parsed, const Config& config) {
   }
 }
 
+/// Asks no runtime for its GPUs: one that is up in this process fails in the ranks that it forks.
 void check_device(const Config& config) {
-  for (const Component& device : device_components()) {
-    if (device.name == config.device && !device.built)
-      throw_usage(fmt::format("--device: {} is {}", device.name, device.detail));
+  for (const DeviceBackend* backend : device_backends()) {
+    if (backend->name() == config.device && !backend->built())
+      throw_usage(fmt::format("--device: {} is not built: {}", backend->name(), backend->description()));
   }
 }
 

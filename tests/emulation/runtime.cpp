@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -56,6 +57,12 @@ State& state() {
   return s;
 }
 using Lock = std::scoped_lock<std::recursive_mutex>;
+
+/// As on hardware: a process cannot use a GPU whose parent called the runtime before it forked.
+bool in_first_process() {
+  static const pid_t first = getpid();
+  return getpid() == first;
+}
 
 Stream& stream_of(void* stream) {
   return stream == nullptr ? state().default_stream : *static_cast<Stream*>(stream);
@@ -169,10 +176,12 @@ void enqueue_until(void* stream, std::function<bool()> work) {
 using namespace emulation;
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  in_first_process();
   *count = static_cast<int>(gpus().size());
   return keep(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
 }
 cudaError_t cudaSetDevice(int device) {
+  if (!in_first_process()) return keep(cudaErrorInitializationError);
   if (!is_device(device)) return keep(cudaErrorInvalidDevice);
   current_device = device;
   return cudaSuccess;
