@@ -163,15 +163,21 @@ else
   left_out torch-gemm 'no PyTorch here'
 fi
 measure train 80 --level quick --suites train --train.preset "$presets"
+# The same model as the run's: layers and sequences are planned by the memory of the GPU.
+planned() {  # PRESET PARAMETER
+  "$assay" export "$out/train.h5" --jsonl 2>/dev/null |
+    sed -n "s/.*\"case\":\"$1-together\".*\"$2\":\([1-9][0-9]*\).*/--$2 \1/p" | head -n 1
+}
 for preset in $(printf '%s' "$presets" | tr , ' '); do
   if [ -n "$torch" ]; then
-    step "torch-$preset" 35 "$python" "$peers/train_torch.py" --preset "$preset"
+    # shellcheck disable=SC2046  # words
+    step "torch-$preset" 80 "$python" "$peers/train_torch.py" --preset "$preset" $(planned "$preset" layers) $(planned "$preset" batch)
   else
     left_out "torch-$preset" 'no PyTorch here'
   fi
 done
 measure burn 40 --level quick --suites burn --burn.size "$size" --burn.duration "$((20 * minutes / 9 + 1))s"
-measure pulse 30 --level quick --suites burn --burn.size "$size" --burn.duration "$((10 * minutes / 9 + 1))s" --burn.pulse 1
+measure pulse 30 --level quick --suites burn --cases 'burn/pulse*' --burn.size "$size" --burn.duration "$((10 * minutes / 9 + 1))s" --burn.pulse 1
 step shared 40 "$mpirun" -n 2 --oversubscribe "$assay" run --device cuda --share-gpus --quiet --no-color --out "$out/shared.h5" \
   --level quick --suites p2p,allreduce --p2p.transport mpi,cuda,cuda-sm --allreduce.transport mpi
 test_with nccl 40 "$mpirun -n $gpus --oversubscribe" cuda_mpi_tests
@@ -181,9 +187,20 @@ else
   left_out memcheck 'no compute-sanitizer here'
 fi
 if command -v ncu >/dev/null; then
-  step profile 60 ncu --csv --target-processes all --launch-count 300 \
-    --metrics gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed \
-    "$assay" run --launcher none --device cuda --quiet --no-color --out "$out/profile.h5" --level smoke --suites train --train.preset "${presets%%,*}"
+  # The begin of one step of training: a profiled kernel takes a tenth of a second, and a case that takes much longer than
+  # planned is ended. The clocks stay as they are.
+  step profile 60 ncu --csv --log-file "$out/profile.ncu" --page raw --target-processes all --profile-from-start off --clock-control none \
+    --launch-count 100 --metrics gpu__time_duration.sum \
+    "$assay" run --launcher none --device cuda --quiet --no-color --out "$out/profile.h5" --level quick --suites train \
+    --train.preset "${presets%%,*}" --cases "train/${presets%%,*}-alone"
+  if [ -r "$out/profile.ncu" ]; then
+    awk -F'","' '
+      /^"ID"/ { for (i = 1; i <= NF; ++i) { if ($i == "Kernel Name") name = i; if ($i ~ /time_duration/) time = i }; next }
+      name && /^"",/ { unit = $time; gsub(/"/, "", unit); next }
+      name && /^"[0-9]/ { kernel = $name; sub(/\(.*/, "", kernel); value = $time; gsub(/[",]/, "", value); ++count[kernel]; sum[kernel] += value }
+      END { for (kernel in count) printf "%12.0f %s in %3d launches: %s\n", sum[kernel], unit, count[kernel], kernel }' "$out/profile.ncu" |
+      sort -rn | head -n 8 >"$out/profile.txt"
+  fi
 else
   left_out profile 'no ncu here'
 fi
@@ -258,5 +275,6 @@ awk -F, -v size="$size" '
   }' "$@" </dev/null >"$out/table.txt" || worse 3
 printf '\n'
 cat "$out/table.txt"
+if [ -s "$out/profile.txt" ]; then printf '\nhottest kernels of a training step:\n'; cat "$out/profile.txt"; fi
 printf '\n%s of %s min used; logs, results files and tables in %s\n' "$((($(date +%s) - begin + 59) / 60))" "$minutes" "$out"
 exit "$worst"

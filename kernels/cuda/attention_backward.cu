@@ -2,6 +2,7 @@
 // Attention in bf16 on tensor cores, backward. Two kernels that each have one owner per result: no atomics,
 // the same bits every time.
 #include "kernels/cuda/attention_delta.cuh"
+#include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/attention_tiles.cuh"
 
 namespace assay::kernels::cuda {
@@ -11,21 +12,6 @@ namespace {
 constexpr unsigned owned = 16 * attention_warps;
 template <unsigned D>
 constexpr unsigned others = D == 128 ? 32 : 64;
-
-/// Weights e^(score - lse) from scores, and in `d`, gradients of weights become gradients of scores (but for
-/// the scale). `visible(n, i)` says whether element i of column block n counts, `lse2` and `delta` what
-/// belongs to its query.
-template <unsigned N, typename Visible, typename Lse, typename Delta>
-__device__ inline void weigh(float (&s)[1][N / 8][4], float (&d)[1][N / 8][4], float scale,
-                             const Visible& visible, const Lse& lse2, const Delta& delta) {
-  ASSAY_UNROLL
-  for (unsigned n = 0; n < N / 8; ++n) ASSAY_UNROLL
-  for (unsigned i = 0; i < 4; ++i) {
-    const float weight = visible(n, i) ? exp2_fast(s[0][n][i] * scale - lse2(n, i)) : 0.0f;
-    s[0][n][i] = weight;
-    d[0][n][i] = weight * (d[0][n][i] - delta(n, i));
-  }
-}
 
 /// Block (x, y): dk and dv of a tile of keys of pair y, over the queries from there on. Scores are
 /// transposed, [keys, queries], so that a warp has whole rows of what it sums.
@@ -72,16 +58,8 @@ __global__ void __launch_bounds__(attention_threads, 2)
     clear(ds);
     multiply_rows<D, 1, N>(s, k, row, q);
     multiply_rows<D, 1, N>(ds, v, row, d);
-    const auto column = [](unsigned n, unsigned i) { return 8 * n + 2 * (lane() % 4) + i % 2; };
-    const unsigned key = first + row + lane() / 4;
-    const bool whole = query >= first + row + 15 && query + N <= length;
-    weigh<N>(
-        s, ds, scale * log2_e,
-        [&](unsigned n, unsigned i) {
-          return whole || (query + column(n, i) >= key + i / 2 * 8 && query + column(n, i) < length);
-        },
-        [&](unsigned n, unsigned i) { return lse_of[column(n, i)] * log2_e; },
-        [&](unsigned n, unsigned i) { return delta_of[column(n, i)]; });
+    weigh_keys<N>(s, scale, first + row, query, length, lse_of);
+    to_scores<N>(ds, s, [&](unsigned n, unsigned i) { return delta_of[column(n, i)]; });
     unsigned left[1][N / 16][4];
     as_left<1, N>(left, s);
     multiply_columns<D, 1, N>(dv, left, d);
@@ -140,15 +118,8 @@ __global__ void __launch_bounds__(attention_threads, 2)
     clear(ds);
     multiply_rows<D, 1, N>(s, q, row, k);
     multiply_rows<D, 1, N>(ds, d, row, v);
-    const unsigned query = first + row + lane() / 4;
-    const bool whole = key + N - 1 <= first + row;
-    weigh<N>(
-        s, ds, scale * log2_e,
-        [&](unsigned n, unsigned i) {
-          return whole || key + 8 * n + 2 * (lane() % 4) + i % 2 <= query + i / 2 * 8;
-        },
-        [&](unsigned, unsigned i) { return lse2[i / 2]; },
-        [&](unsigned, unsigned i) { return delta_of[i / 2]; });
+    weigh_queries<N>(s, scale, first + row, key, lse2);
+    to_scores<N>(ds, s, [&](unsigned, unsigned i) { return delta_of[i / 2]; });
     unsigned left[1][N / 16][4];
     as_left<1, N>(left, ds);
     multiply_columns<D, 1, N>(dq, left, k);
@@ -174,6 +145,7 @@ void start(Kernel* kernel, const AttentionShape& shape, const Bfloat* qkv, const
 void attention_backward(const AttentionShape& shape, const Bfloat* qkv, const Bfloat* out, const float* lse,
                         const Bfloat* dout, Bfloat* dqkv, float* delta, void* stream) {
   attention_delta(shape, out, dout, delta, stream);
+  if (hopper_attention_backward(shape, qkv, lse, delta, dout, dqkv, stream)) return;
   by_depth(shape.depth, [&](auto depth) {
     constexpr unsigned D = decltype(depth)::value;
     start<D>(keys_kernel<D>, shape, qkv, lse, delta, dout, dqkv, stream);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention in bf16 on tensor cores, forward: softmax as the keys go by (Milakov and Gimelshein 2018), tiles
 // of keys and values copied while the ones before are multiplied.
+#include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/attention_tiles.cuh"
 
 namespace assay::kernels::cuda {
@@ -10,48 +11,6 @@ namespace {
 constexpr unsigned slabs = 2, queries = 16 * slabs * attention_warps;
 template <unsigned D>
 constexpr unsigned keys = D == 128 ? 32 : 64;
-
-/// Of the 2 * slabs rows that a lane has a part of: the largest score so far, and the sum of the weights of
-/// its columns.
-struct Running {
-  float most[slabs][2], sum[slabs][2];
-};
-
-/// Scores become weights; what was summed under an older maximum shrinks. Row and column numbers are those of
-/// the tiles' begin.
-template <unsigned D>
-__device__ void weigh(float (&s)[slabs][keys<D> / 8][4], float (&total)[slabs][D / 8][4], Running& run,
-                      float scale, bool mask, unsigned first_row, unsigned first_key) {
-  ASSAY_UNROLL
-  for (unsigned m = 0; m < slabs; ++m) ASSAY_UNROLL
-  for (unsigned half = 0; half < 2; ++half) {
-    const unsigned row = first_row + 16 * m + 8 * half + lane() / 4;
-    float most = run.most[m][half];
-    ASSAY_UNROLL
-    for (unsigned n = 0; n < keys<D> / 8; ++n) ASSAY_UNROLL
-    for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
-      if (mask && first_key + 8 * n + 2 * (lane() % 4) + i % 2 > row) s[m][n][i] = -INFINITY;
-      most = fmaxf(most, s[m][n][i]);
-    }
-    most = fmaxf(most, __shfl_xor_sync(all_lanes, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(all_lanes, most, 2));
-    const float shrink = exp2_fast((run.most[m][half] - most) * scale), shift = most * scale;
-    float sum = run.sum[m][half] * shrink;
-    ASSAY_UNROLL
-    for (unsigned n = 0; n < keys<D> / 8; ++n) ASSAY_UNROLL
-    for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
-      s[m][n][i] = exp2_fast(s[m][n][i] * scale - shift);
-      sum += s[m][n][i];
-    }
-    ASSAY_UNROLL
-    for (unsigned n = 0; n < D / 8; ++n) {
-      total[m][n][2 * half] *= shrink;
-      total[m][n][2 * half + 1] *= shrink;
-    }
-    run.most[m][half] = most;
-    run.sum[m][half] = sum;
-  }
-}
 
 /// Block (x, y): a tile of queries of pair y, the longest first.
 template <unsigned D>
@@ -67,11 +26,8 @@ __global__ void __launch_bounds__(attention_threads, 2)
   const unsigned end = first + queries < length ? first + queries : length;
   const float scale = log2_e / sqrtf(static_cast<float>(D));  // scores in powers of 2
   float total[slabs][D / 8][4];
-  Running run;
+  Running<slabs> run;
   clear(total);
-  ASSAY_UNROLL
-  for (unsigned m = 0; m < slabs; ++m) ASSAY_UNROLL
-  for (unsigned half = 0; half < 2; ++half) run.most[m][half] = -INFINITY, run.sum[m][half] = 0;
 
   const auto load = [&](unsigned key) {
     Bfloat* to = tiles + key / N % 2 * (2 * N * D);
@@ -93,7 +49,9 @@ __global__ void __launch_bounds__(attention_threads, 2)
       unsigned weights[slabs][N / 16][4];
       clear(s);
       multiply_rows<D, slabs, N>(s, q, row, tile);
-      weigh<D>(s, total, run, scale, key + N > first + row, first + row, key);
+      float shrink[slabs][2];
+      weigh<slabs, N>(s, shrink, run, scale, first + row, key);
+      multiply_each(total, shrink);
       as_left<slabs, N>(weights, s);
       multiply_columns<D, slabs, N>(total, weights, tile + N * D);
     }
@@ -102,17 +60,7 @@ __global__ void __launch_bounds__(attention_threads, 2)
   wait_copies<0>();
 
   float factor[slabs][2];
-  ASSAY_UNROLL
-  for (unsigned m = 0; m < slabs; ++m) ASSAY_UNROLL
-  for (unsigned half = 0; half < 2; ++half) {
-    float sum = run.sum[m][half];
-    sum += __shfl_xor_sync(all_lanes, sum, 1);
-    sum += __shfl_xor_sync(all_lanes, sum, 2);
-    factor[m][half] = 1.0f / sum;
-    const unsigned at = first + row + 16 * m + 8 * half + lane() / 4;
-    if (lane() % 4 == 0 && at < length)
-      lse[std::size_t{blockIdx.y} * length + at] = run.most[m][half] * scale * ln_2 + logf(sum);
-  }
+  finish(factor, run, scale, lse + std::size_t{blockIdx.y} * length, first + row, length);
   store_rows<D, slabs>(out + head.single, head.width, first, length, total, factor, q, row);
 }
 
@@ -120,6 +68,7 @@ __global__ void __launch_bounds__(attention_threads, 2)
 
 void attention_forward(const AttentionShape& shape, const Bfloat* qkv, Bfloat* out, float* lse,
                        void* stream) {
+  if (hopper_attention_forward(shape, qkv, out, lse, stream)) return;
   by_depth(shape.depth, [&](auto depth) {
     constexpr unsigned D = decltype(depth)::value;
     constexpr std::size_t bytes = (queries + 4 * keys<D>)*D * sizeof(Bfloat);

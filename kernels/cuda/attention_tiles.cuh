@@ -108,6 +108,144 @@ __device__ inline void clear(float (&c)[M][N][4]) {
   for (unsigned i = 0; i < 4; ++i) c[m][n][i] = 0;
 }
 
+/// Of the 2 * slabs rows that a lane has a part of: the largest score so far, and the sum of the weights of
+/// its columns.
+template <unsigned slabs>
+struct Running {
+  float most[slabs][2], sum[slabs][2];
+
+  __device__ Running() {
+    ASSAY_UNROLL
+    for (unsigned m = 0; m < slabs; ++m) ASSAY_UNROLL
+    for (unsigned half = 0; half < 2; ++half) most[m][half] = -INFINITY, sum[m][half] = 0;
+  }
+};
+
+/// Scores of N keys become weights; what was summed under an older maximum is to be multiplied by `shrink`.
+/// Row and column numbers are those of the tiles' begin; without `masked` all keys are before all rows.
+template <bool masked, unsigned slabs, unsigned N>
+__device__ inline void weigh(float (&s)[slabs][N / 8][4], float (&shrink)[slabs][2], Running<slabs>& run,
+                             float scale, unsigned first_row, unsigned first_key) {
+  ASSAY_UNROLL
+  for (unsigned m = 0; m < slabs; ++m) ASSAY_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    const unsigned row = first_row + 16 * m + 8 * half + lane() / 4;
+    float most = run.most[m][half];
+    ASSAY_UNROLL
+    for (unsigned n = 0; n < N / 8; ++n) ASSAY_UNROLL
+    for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
+      if (masked && first_key + 8 * n + 2 * (lane() % 4) + i % 2 > row) s[m][n][i] = -INFINITY;
+      most = fmaxf(most, s[m][n][i]);
+    }
+    most = fmaxf(most, __shfl_xor_sync(all_lanes, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(all_lanes, most, 2));
+    shrink[m][half] = exp2_fast((run.most[m][half] - most) * scale);
+    const float shift = most * scale;
+    float sum = run.sum[m][half] * shrink[m][half];
+    ASSAY_UNROLL
+    for (unsigned n = 0; n < N / 8; ++n) ASSAY_UNROLL
+    for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
+      s[m][n][i] = exp2_fast(s[m][n][i] * scale - shift);
+      sum += s[m][n][i];
+    }
+    run.most[m][half] = most;
+    run.sum[m][half] = sum;
+  }
+}
+
+/// The same, masked where it must be.
+template <unsigned slabs, unsigned N>
+__device__ inline void weigh(float (&s)[slabs][N / 8][4], float (&shrink)[slabs][2], Running<slabs>& run,
+                             float scale, unsigned first_row, unsigned first_key) {
+  if (first_key + N > first_row)
+    weigh<true, slabs, N>(s, shrink, run, scale, first_row, first_key);
+  else
+    weigh<false, slabs, N>(s, shrink, run, scale, first_row, first_key);
+}
+
+/// Rows times their factors.
+template <unsigned slabs, unsigned N>
+__device__ inline void multiply_each(float (&c)[slabs][N][4], const float (&factor)[slabs][2]) {
+  ASSAY_UNROLL
+  for (unsigned m = 0; m < slabs; ++m) ASSAY_UNROLL
+  for (unsigned n = 0; n < N; ++n) ASSAY_UNROLL
+  for (unsigned i = 0; i < 4; ++i) c[m][n][i] *= factor[m][i / 2];
+}
+
+/// At the end: what a row's total is to be multiplied by, and its lse (of the pair, `length` of them).
+template <unsigned slabs>
+__device__ inline void finish(float (&factor)[slabs][2], const Running<slabs>& run, float scale, float* lse,
+                              unsigned first_row, unsigned length) {
+  ASSAY_UNROLL
+  for (unsigned m = 0; m < slabs; ++m) ASSAY_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    float sum = run.sum[m][half];
+    sum += __shfl_xor_sync(all_lanes, sum, 1);
+    sum += __shfl_xor_sync(all_lanes, sum, 2);
+    factor[m][half] = 1.0f / sum;
+    const unsigned at = first_row + 16 * m + 8 * half + lane() / 4;
+    if (lane() % 4 == 0 && at < length) lse[at] = run.most[m][half] * scale * ln_2 + logf(sum);
+  }
+}
+
+/// Weights e^(score - lse) from scores. `visible(n, i)` says whether element i of column block n counts,
+/// `lse2` what belongs to its query.
+template <unsigned N, typename Visible, typename Lse>
+__device__ inline void weigh_again(float (&s)[1][N / 8][4], float scale, const Visible& visible,
+                                   const Lse& lse2) {
+  ASSAY_UNROLL
+  for (unsigned n = 0; n < N / 8; ++n) ASSAY_UNROLL
+  for (unsigned i = 0; i < 4; ++i)
+    s[0][n][i] = visible(n, i) ? exp2_fast(s[0][n][i] * scale - lse2(n, i)) : 0.0f;
+}
+
+/// The column of element i of block n of a lane.
+__device__ inline unsigned column(unsigned n, unsigned i) { return 8 * n + 2 * (lane() % 4) + i % 2; }
+
+/// Of scores [keys, queries] of which a warp has keys from `key` on: weights of N queries from `query` on, of
+/// which `lse_of` are the lse.
+template <unsigned N>
+__device__ inline void weigh_keys(float (&s)[1][N / 8][4], float scale, unsigned key, unsigned query,
+                                  unsigned length, const float* lse_of) {
+  const auto lse2 = [&](unsigned n, unsigned i) { return lse_of[column(n, i)] * log2_e; };
+  const unsigned mine = key + lane() / 4;
+  if (query >= key + 15 && query + N <= length)
+    weigh_again<N>(
+        s, scale * log2_e, [](unsigned, unsigned) { return true; }, lse2);
+  else
+    weigh_again<N>(
+        s, scale * log2_e,
+        [&](unsigned n, unsigned i) {
+          return query + column(n, i) >= mine + i / 2 * 8 && query + column(n, i) < length;
+        },
+        lse2);
+}
+
+/// Of scores [queries, keys] of which a warp has queries from `query` on, with the lse, times log2 e, of a
+/// lane's two: weights of N keys from `key` on.
+template <unsigned N>
+__device__ inline void weigh_queries(float (&s)[1][N / 8][4], float scale, unsigned query, unsigned key,
+                                     const float (&lse2)[2]) {
+  const auto lse_here = [&](unsigned, unsigned i) { return lse2[i / 2]; };
+  const unsigned mine = query + lane() / 4;
+  if (key + N - 1 <= query)
+    weigh_again<N>(
+        s, scale * log2_e, [](unsigned, unsigned) { return true; }, lse_here);
+  else
+    weigh_again<N>(
+        s, scale * log2_e, [&](unsigned n, unsigned i) { return key + column(n, i) <= mine + i / 2 * 8; },
+        lse_here);
+}
+
+/// Gradients of weights become gradients of scores (but for the scale).
+template <unsigned N, typename Delta>
+__device__ inline void to_scores(float (&d)[1][N / 8][4], const float (&weights)[1][N / 8][4],
+                                 const Delta& delta) {
+  ASSAY_UNROLL
+  for (unsigned n = 0; n < N / 8; ++n) ASSAY_UNROLL
+  for (unsigned i = 0; i < 4; ++i) d[0][n][i] = weights[0][n][i] * (d[0][n][i] - delta(n, i));
+}
+
 /// Writes a warp's c[16 M, D] times `factor` of each row (two per lane and m: rows lane / 4 and 8 more) to
 /// rows [first, ..) of a head, those below `length`, through its own rows of a tile that no other thread
 /// block reads any more: 16-byte stores.

@@ -132,6 +132,9 @@ class Device {
   /// none.
   virtual double nominal_peak_flops(NumType /*type*/) const noexcept { return 0; }
 
+  /// Tells a profiler that is attached (ncu --profile-from-start off) that what it records begins or ends.
+  virtual void profile(bool /*begins*/) noexcept {}
+
   /// The device's own clock while what is queued between the two runs. Where the device has none that can be
   /// read from inside: nothing, and 0. `clock_hz` is for after `synchronize`.
   virtual bool measures_clock() const noexcept { return false; }

@@ -55,10 +55,13 @@ class Alone {
     context_.device.synchronize();
   }
 
+  /// The step that a profiler sees.
   double timed_step_s() {
     restore();
     const double begin = now_s();
+    context_.device.profile(true);
     step();
+    context_.device.profile(false);
     context_.apply_injected_delay(begin, 1, true);
     context_.count_batch();
     return now_s() - begin;

@@ -99,6 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Depths, CudaAttentionDepth, testing::Values(32, 64, 128
 TEST_P(CudaAttentionDepth, Bf16IsWithinItsRoundings) {
   check<Bfloat>({1, 128 + below(2) * 64, 1, GetParam()}, 2);
   check<Bfloat>({1 + below(2), 1 + below(140), 1 + below(2), GetParam()}, 1);
+  check<Bfloat>({1, 300 + below(100), 1, GetParam()}, 1);  // several tiles of every kernel
   check<Bfloat>({1, 1, 2, GetParam()}, 2);
 }
 

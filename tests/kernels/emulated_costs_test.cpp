@@ -36,7 +36,7 @@ emulation::Counts cost_of(Work&& work) {
 TEST(EmulatedCosts, BandwidthSampleIsOneLaunchForEachPassAndOneWait) {
   constexpr std::uint64_t passes = 3;  // of the rotation, whose odd places may lie within a line
   constexpr std::size_t count = memory::period + 160;
-  constexpr unsigned blocks = 8;  // one on each multiprocessor of the emulation
+  constexpr std::size_t tile = 512 * 64, blocks = (count / 2 + tile - 1) / tile;  // vectors of a block
   const std::unique_ptr<Device> device = train::first_gpu();
   for (const StreamOp op : {StreamOp::read, StreamOp::write, StreamOp::copy, StreamOp::triad}) {
     SCOPED_TRACE(to_string(op));

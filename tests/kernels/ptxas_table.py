@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 TABLE = pathlib.Path(__file__).with_name("ptxas_table.txt")
-BOUND = {"stream", "fill", "payload", "pattern", "onchip", "cache", "attention", "attention_forward", "attention_backward"}
+BOUND = {"stream", "fill", "payload", "pattern", "onchip", "cache", "attention", "attention_forward", "attention_backward", "attention_hopper"}
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for 'sm_(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\n"
                    r"[^\n]*Used (\d+) registers([^\n]*)", re.S)
 

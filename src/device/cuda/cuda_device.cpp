@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/cuda_device.hpp"
 
+#include <cuda_profiler_api.h>
+
 #include "base/error.hpp"
 #include "device/cuda/cuda_train_ops.hpp"
 #include "device/cuda/gemm.hpp"
@@ -69,6 +71,13 @@ double CudaDevice::nominal_peak_flops(NumType type) const noexcept {
 
 std::size_t CudaDevice::clock_count() const noexcept {
   return static_cast<std::size_t>(properties_.multiProcessorCount);
+}
+
+void CudaDevice::profile(bool begins) noexcept {
+  if (begins)
+    cudaProfilerStart();
+  else
+    cudaProfilerStop();
 }
 
 void CudaDevice::begin_clock() {

@@ -88,6 +88,7 @@ class CudaDevice final : public Device {
   TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
   double nominal_peak_flops(NumType type) const noexcept override;
+  void profile(bool begins) noexcept override;
   bool measures_clock() const noexcept override { return true; }
   void begin_clock() override;
   void end_clock() override;
