@@ -170,6 +170,12 @@ class PatternRun {
     return chunk == chunks_ ? count() : count() / chunks_ * chunk / step * step;
   }
 
+  /// A third of the chunks, through all sweeps: a GPU writes at another rate than it verifies, so blocks of
+  /// sweeps would differ on a healthy one. A region of fewer chunks has thirds of the sweeps.
+  std::int32_t block_of(std::size_t sweep, std::size_t chunk) const {
+    return static_cast<std::int32_t>(chunks_ < 3 ? sweep * 3 / pattern_.sweeps.size() : chunk * 3 / chunks_);
+  }
+
   /// One sweep over the region: over its chunks in turn, each a sample.
   void one(const Sweep& s, std::size_t index) {
     if (s.verify) context_.injection_point("memory", words_, count(), sizeof(std::uint64_t));
@@ -179,7 +185,7 @@ class PatternRun {
       const std::size_t begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
       Sweep part = s;
       part.first = begin;
-      timed(part, index, begin, end - begin, found);
+      timed(part, index, chunk, end - begin, found);
     }
     verified_ += s.verify ? 1 : 0;
     errors_ += found.count;
@@ -187,7 +193,8 @@ class PatternRun {
       context_.record.event("memory-fault", fault_text(pattern_.name, found), context_.device_entity);
   }
 
-  void timed(const Sweep& s, std::size_t index, std::size_t first, std::size_t words, SweepErrors& found) {
+  void timed(const Sweep& s, std::size_t index, std::size_t chunk, std::size_t words, SweepErrors& found) {
+    const std::size_t first = s.first;
     ErrorLog log;
     const double begin = now_s();
     context_.device.sweep(s, words_ + first, words, log);
@@ -196,7 +203,7 @@ class PatternRun {
     const double seconds = now_s() - begin;
     context_.count_batch();
     t_.push_back(context_.since_start(begin));
-    block_.push_back(static_cast<std::int32_t>(index * 3 / pattern_.sweeps.size()));
+    block_.push_back(block_of(index, chunk));
     bandwidth_.push_back(static_cast<double>(words * s.bytes_per_word()) / seconds);
     longest_s_ = std::max(longest_s_, seconds * static_cast<double>(chunks_));
     timed_s_ += seconds;
