@@ -89,14 +89,7 @@ __global__ void __launch_bounds__(attention_threads, 2)
   const float scale = 1.0f / sqrtf(static_cast<float>(D));
   float dq[1][D / 8][4], lse2[2], delta_of[2];
   clear(dq);
-  ASSAY_UNROLL
-  for (unsigned half = 0; half < 2; ++half) {
-    const unsigned query = first + row + 8 * half + lane() / 4;
-    const std::size_t at = std::size_t{blockIdx.y} * length + query;
-    // Infinity: a query that is not there gives no key a weight.
-    lse2[half] = query < length ? lse[at] * log2_e : INFINITY;
-    delta_of[half] = query < length ? delta[at] : 0.0f;
-  }
+  load_queries(lse2, delta_of, lse, delta, first + row, length);
 
   const auto load = [&](unsigned key) {
     Bfloat* to = tiles + key / N % 2 * (2 * N * D);

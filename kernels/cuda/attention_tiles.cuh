@@ -221,6 +221,19 @@ __device__ inline void weigh_keys(float (&s)[1][N / 8][4], float scale, unsigned
         lse2);
 }
 
+/// Of a lane's two queries, the first of its warp being `first`: the lse of the pair, times log2 e, and
+/// delta. Infinity: a query that is not there gives no key a weight.
+__device__ inline void load_queries(float (&lse2)[2], float (&delta_of)[2], const float* lse,
+                                    const float* delta, unsigned first, unsigned length) {
+  ASSAY_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    const unsigned query = first + 8 * half + lane() / 4;
+    const std::size_t at = std::size_t{blockIdx.y} * length + query;
+    lse2[half] = query < length ? lse[at] * log2_e : INFINITY;
+    delta_of[half] = query < length ? delta[at] : 0.0f;
+  }
+}
+
 /// Of scores [queries, keys] of which a warp has queries from `query` on, with the lse, times log2 e, of a
 /// lane's two: weights of N keys from `key` on.
 template <unsigned N>
