@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <set>
+#include <string>
+#include <system_error>
 
 #include "device/blas.hpp"
 #include "device/blas_policy.hpp"
@@ -44,6 +47,10 @@ void select_blas_core(char** argv) {
   if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;  // the user's choice
   setenv("OPENBLAS_CORETYPE", wanted.c_str(), 1);
   setenv(record, (core + "->" + wanted).c_str(), 1);
+  // By its path, which is what the process is called from then on.
+  std::error_code unreadable;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", unreadable).string();
+  if (!unreadable) execv(program.c_str(), argv);
   execv("/proc/self/exe", argv);
   // Still here: no new program, so the old kernels it is, and on record.
   unsetenv("OPENBLAS_CORETYPE");

@@ -27,7 +27,8 @@ class SlowHost(cluster.ClusterTest):
         others = {name: rate for name, rate in links.items() if name not in touching}
         self.assertTrue(touching and others, links)
         for name, rate in touching.items():
-            self.assertLess(rate, 1.3 * rate_bytes_per_s, f"{name}: {links}")
+            # A host that had to wait for a core has saved up what its NIC may send at once.
+            self.assertLess(rate, 1.9 * rate_bytes_per_s, f"{name}: {links}")
             self.assertGreater(rate, 0.5 * rate_bytes_per_s, f"{name}: {links}")  # the hosts share a few cores
         for name, rate in others.items():
             self.assertGreater(rate, 2 * rate_bytes_per_s, f"{name}: {links}")

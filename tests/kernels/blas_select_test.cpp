@@ -51,6 +51,7 @@ TEST(BlasSelect, AChildEndsWithKernelsAsWideAsTheCpu) {
   const std::string core = out.substr(at + 5, out.find(' ', at) - at - 5);
   EXPECT_EQ(wanted_blas_core(core, kernels::host::cpu_isa()), "") << out;
   EXPECT_NE(out.find("arguments=2"), std::string::npos) << "the new program got other arguments: " << out;
+  EXPECT_NE(out.find("name=blas_child\n"), std::string::npos) << "`ps` calls it otherwise: " << out;
 }
 
 TEST(BlasSelect, TheUsersChoiceIsKept) {
