@@ -11,6 +11,7 @@
 #include "report/layout.hpp"
 #include "report/report.hpp"
 #include "report/summary_data.hpp"
+#include "report/told_findings.hpp"
 
 namespace assay::report {
 namespace {
@@ -165,18 +166,16 @@ std::string suites_text(const Results& results, const VerdictData& verdict, std:
 std::string findings_text(const VerdictData& verdict, std::size_t width, const Style& style,
                           std::size_t most) {
   std::string out;
-  std::size_t shown = 0, notes = 0;
-  for (const auto& f : verdict.findings) {
-    if (f.severity == "INFO") {
-      ++notes;
-      continue;
-    }
-    if (shown++ >= most) continue;
+  const auto told = told_findings(verdict.findings);
+  for (std::size_t i = 0; i < std::min(told.size(), most); ++i) {
+    const auto& f = *told[i].finding;
     const std::string action = f.action.empty() ? "" : " [" + f.action + "]";
-    const std::string text = wrap(f.severity + "  " + f.text + action, width, 6);
+    const std::string text = wrap(f.severity + "  " + told[i].text + action, width, 6);
     out += paint(f.severity, f.severity, style) + text.substr(f.severity.size());
   }
-  if (shown > most) out += fmt::format("      +{} more: assay verdict FILE\n", shown - most);
+  if (told.size() > most) out += fmt::format("      +{} more: assay verdict FILE\n", told.size() - most);
+  const auto notes =
+      static_cast<std::size_t>(std::ranges::count(verdict.findings, "INFO", &results::Finding::severity));
   if (notes > 0 && most == findings_shown)
     out += fmt::format("INFO  {}: assay verdict FILE\n", plural(notes, "note"));
   return out;

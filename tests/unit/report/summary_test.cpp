@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "report/layout.hpp"
+#include "report/told_findings.hpp"
 #include "tests/unit/fabricate.hpp"
 
 namespace assay {
@@ -123,6 +124,43 @@ TEST(Report, VerdictTextTellsEverything) {
   expect_width(text, 80);
   EXPECT_THAT(text, HasSubstr("node3/cores0-1"));
   EXPECT_THAT(text, HasSubstr("WARN (exit 0)"));
+}
+
+results::Finding deficit(const char* severity, const char* reference, double by, const char* name = "n0/gpu0",
+                         const char* metric = "gemm/a:throughput") {
+  results::Finding f;
+  f.severity = severity;
+  f.kind = std::string(reference) == "history" ? "drift" : "slow";
+  f.level = "device";
+  f.name = name;
+  f.suite = "gemm";
+  f.metric = metric;
+  f.reference_kind = reference;
+  f.deficit = by;
+  f.text = f.name + " by " + reference + "; next: test it alone";
+  return f;
+}
+
+TEST(Report, WhatReferencesSayOfOnePartIsToldOnce) {
+  auto drift = deficit("WARN", "history", 0.102, "n0/gpu0", "gemm/b:throughput");
+  drift.since = "2026-11-24T02:00:00Z";
+  const std::vector<results::Finding> findings{
+      deficit("FAIL", "baseline", 0.11), deficit("FAIL", "peers", 0.1), drift,
+      deficit("WARN", "peers", 0.04, "n1/gpu0"), deficit("INFO", "baseline", 0.03, "n1/gpu0")};
+  const auto told = report::told_findings(findings);
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(
+      told[0].text,
+      "n0/gpu0 by peers; also 11.0 % behind the baseline, 10.2 % behind its own history in b:throughput "
+      "since 2026-11-24T02:00:00Z; next: test it alone");
+  EXPECT_EQ(told[1].text, "n1/gpu0 by peers; next: test it alone");
+  // A warning never hides a failure; two limits of one part stay two.
+  const std::vector<results::Finding> limits{deficit("WARN", "limit", 0.02), deficit("FAIL", "history", 0.1),
+                                             deficit("WARN", "limit", 0.01)};
+  const auto fails = report::told_findings(limits);
+  ASSERT_EQ(fails.size(), 1U);
+  EXPECT_EQ(fails[0].finding->severity, "FAIL");
+  EXPECT_EQ(report::told_findings({limits[0], limits[2]}).size(), 2U);
 }
 
 TEST(Report, InspectListsCasesAndMetrics) {
