@@ -40,6 +40,7 @@ test|hdf5-tools|tests open results files with h5dump
 test|shellcheck|checks the scripts
 test|clang-format|checks the layout of sources
 test|iproute2|ip and tc: the virtual cluster's network
+test|procps|pkill: a build in the background pauses while tests run again
 services|prometheus|promtool checks the metrics
 services|munge|authentication of the virtual cluster's Slurm
 services|slurmctld|the controller of the virtual cluster's Slurm

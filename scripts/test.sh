@@ -87,7 +87,12 @@ build_ahead() {  # PRESET TARGET CMAKE-OPTION...
   configure_preset "$1" "${@:3}" || return 0  # told by finish_ahead
   compile_preset "$1" "$2" exec setsid bash -c "$idle" _ &
   ahead=$!
-  trap 'kill -- "-$ahead" 2>/dev/null || true' EXIT
+  trap 'signal_ahead CONT; kill -- "-$ahead" 2>/dev/null || true' EXIT
+}
+
+# Tests that are run again have the machine to themselves.
+signal_ahead() {  # STOP | CONT
+  if [ -n "$ahead" ]; then pkill "-$1" -s "$ahead" 2>/dev/null || true; fi
 }
 
 finish_ahead() {  # PRESET
@@ -115,6 +120,7 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
     --test-output-size-failed 1000000 --output-junit "$root/$report" \
     >"build/$1.test.log" 2>&1 </dev/null || true
   # One at a time: a test that was skipped for noise is run up to three more times, a failed one once more.
+  signal_ahead STOP
   for try in 1 2 3; do
     again=$(python3 ci/junit_count.py --again "${reports[@]}" | sed 's/[.]/[.]/g' | paste -s -d '|') || true
     [ -n "$again" ] || break
@@ -122,6 +128,7 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
       >>"build/$1.test.log" 2>&1 </dev/null || true
     if [ -f "build/$1.again$try.junit.xml" ]; then reports+=("build/$1.again$try.junit.xml"); fi
   done
+  signal_ahead CONT
   if ! counts=$(python3 ci/junit_count.py "${strict[@]}" "${allow[@]}" "${reports[@]}"); then
     tail -n 20 "build/$1.test.log" >&2
     counts="0 1 0"

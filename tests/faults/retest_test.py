@@ -77,7 +77,7 @@ class Retest(common.FaultTest):
         self.try_again("memory", "triad-alone", "bandwidth", factor, "--cases", "memory/triad-alone")
 
     def test_gemm_alone(self):
-        self.gemm(0.7)
+        self.gemm(0.5)
 
     def test_train_alone(self):
         self.try_again("train", "tiny-alone", "throughput", 0.25, "--cases", "train/tiny-alone")
