@@ -101,6 +101,7 @@ std::vector<Snapshot> read_folder(const fs::path& folder, IndexUse use) {
   if (files.empty()) {
     std::error_code code;
     if (fs::exists(folder / index_name, code)) return read_runs((folder / index_name).string(), use);
+    if (use == IndexUse::update) return {};
     bad(folder.string() + ": no results file (NAME.h5) is in it");
   }
   auto known = known_runs(folder);

@@ -17,7 +17,7 @@ inline constexpr const char* index_name = "assay-history.index";
 enum class IndexUse {
   read,   ///< an index that is there is used as far as it fits its files
   update  ///< and is written anew, by rename, when it did not fit; a directory that cannot be written is no
-          ///< error
+          ///< error, nor is one without results files: that of the first night
 };
 
 /// The runs in `path`: a results file or partial directory, an index, or a directory with results files

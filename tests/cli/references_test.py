@@ -100,11 +100,19 @@ class References(compare_test.FleetTest):
         (self.dir / "empty").mkdir()
         for option in ["--baseline", "--history"]:
             self.assert_error(["verdict", "a.h5", option, "none.h5"], f"{option}: none.h5:")
-            self.assert_error(["verdict", "a.h5", option, "empty"], f"{option}: empty:")
             self.assertIn("bad.h5", self.assert_error(["verdict", "a.h5", option, "bad.h5"], option).stderr)
             self.assert_error(["run", option, "none.h5"], f"{option}: 'none.h5'")
             self.assert_error(["run", "--suites", "inventory", option, "bad.h5"], f"{option}: bad.h5")
+        self.assert_error(["verdict", "a.h5", "--baseline", "empty"], "--baseline: empty:")
         self.assert_error(["verdict", "a.h5", "--baseline", "a.h5"], "--baseline: 'a.h5'")
+
+    def test_the_first_night_has_an_empty_history(self):
+        (self.dir / "past").mkdir()
+        result = self.assay("run", "--level", "smoke", "--suites", "inventory", "--history", "past", "--out", "past/first.h5")
+        self.assert_code(result, 0)
+        self.assertIn("own history 0", result.stdout)
+        result = self.assay("verdict", "past/first.h5")
+        self.assertIn("INFO  history past: it has no earlier run", result.stdout)
 
     def test_another_case_key_is_no_reference(self):
         self.make("fleet.h5", nodes=32, key="fedcba9876543210")
