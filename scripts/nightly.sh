@@ -128,6 +128,6 @@ thin
   if [ "$code" -eq 2 ]; then site_drain "$directory/run.h5"; fi
 } >"$directory/summary.txt"
 site_log nightly "$code" "$(head -n 1 "$directory/summary.txt") $directory"
-if [ "$quiet" -eq 0 ] || [ "$code" -ne 0 ]; then cat "$directory/summary.txt"; fi
+if [ "$quiet" -eq 0 ] || ! head -n 1 "$directory/summary.txt" | grep -q ': PASS (exit 0)'; then cat "$directory/summary.txt"; fi
 site_notify "$directory/summary.txt"
 exit "$code"

@@ -130,6 +130,10 @@ install_packages() {
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   set -eu
+  if [[ ${1:-} =~ ^(-h|--help)$ ]]; then
+    sed -n 's/^#   //p' "$0"
+    exit 0
+  fi
   [ "$#" -gt 0 ] || set -- build run test services peers optional
   for group in "$@"; do
     assay_packages | awk -F'|' -v g="$group" '$1 == g { printf "%-9s %-26s %s\n", $1, $2, $3; n++ }

@@ -85,6 +85,9 @@ failed=$(awk '$2 == "FAIL" { n++ } END { print n + 0 }' "$directory/$(printf 'se
 left=$((SLURM_JOB_NUM_NODES - failed))
 if ((left < 1)); then finish; fi
 options=(--nodes="$left" --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
+# With the time limit that this one was submitted with.
+limit=$(squeue -h -j "$SLURM_JOB_ID" -o %l 2>/dev/null) || limit=''
+if [ -n "$limit" ]; then options+=(--time="$limit"); fi
 if [ -s "$directory/failed.txt" ]; then options+=(--exclude="$(paste -sd, "$directory/failed.txt")"); fi
 env -u SLURM_EXCLUSIVE sbatch "${options[@]}" "$here/slurm/soak.sbatch" "$@"
 exit "$code"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # For Prolog= in slurm.conf: a smoke test of all devices of the node before a job gets it; at most once in ASSAY_PROLOG_EVERY seconds.
-# Only a confirmed fault rejects the job (exit 1, and only with ASSAY_DRAIN=apply): Slurm gives it other nodes. All else is a line in
-# the log, because a prolog that fails for other reasons drains every node.
+# With ASSAY_DRAIN=apply a FAIL exits with 1: Slurm drains the node and requeues the job, held. All else exits with 0 and is a line in
+# the log, because a prolog that fails for other reasons drains every node. The result is in ASSAY_STATE/prolog.txt.
 set -u
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

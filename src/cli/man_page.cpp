@@ -90,8 +90,8 @@ std::string man_page(const std::vector<CommandSpec>& commands, const std::string
       ".SH SYNOPSIS\n\\fBassay\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.br\n\\fBmpirun \\-n\\fR \\fIN\\fR "
       "\\fBassay run\\fR [\\fIOPTIONS\\fR]\n"
       ".SH DESCRIPTION\nassay measures on all MPI ranks at once, checks every timed result, stores every raw "
-      "sample in one\n HDF5 file, and gives a verdict that names what is slow, wrong or missing. Planned "
-      "cases without a measurement are never a PASS.\n"
+      "sample in one\n HDF5 file, and gives a verdict that names what is slow, wrong or missing. A "
+      "required case without a measurement is never a PASS.\n"
       ".SH COMMANDS\n";
   for (const CommandSpec& command : commands) out += command_section(command, commands.front());
   out +=

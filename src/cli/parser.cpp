@@ -156,11 +156,21 @@ Parsed parse_arguments(const std::vector<CommandSpec>& commands, std::vector<std
   const CLI::Option* version = app.add_flag("--version");
   std::vector<Bound> bounds;
   for (const CommandSpec& command : commands) bounds.push_back(bind(app, command));
+  // What other programs take, too: `assay help run`, `assay version`.
+  if (!arguments.empty() && arguments.front() == "help") {
+    std::ranges::rotate(arguments, arguments.begin() + 1);
+    arguments.back() = "--help";
+  } else if (arguments.size() == 1 && arguments.front() == "version") {
+    arguments.front() = "--version";
+  }
+  const std::string first = arguments.empty() ? "" : arguments.front();
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(arguments);
   } catch (const CLI::CallForHelp&) {
-    return help_for(bounds);
+    Parsed parsed = help_for(bounds);
+    if (parsed.command == nullptr && !first.starts_with('-')) throw_without_command(commands, {first});
+    return parsed;
   } catch (const CLI::ArgumentMismatch& e) {
     const std::string text = e.what();
     throw_usage(text.substr(0, text.find(':')) + ": needs a value");

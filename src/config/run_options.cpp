@@ -80,10 +80,10 @@ std::vector<OptionSpec> where_to_run() {
       presentation(option("relaunch", integer, "2", "N",
                           "with a launcher: launch again up to N times without nodes that were lost, within "
                           "the level's time")),
-      presentation(
-          option("spent", seconds, "0", "TIME",
-                 "part of the level's time that was used before this launch, given by the process that "
-                 "launches and takes the exit code from the results file: ranks leave with 0")),
+      presentation(option("spent", seconds, "0", "TIME",
+                          "internal, set where assay launches itself again: the level's time used before; "
+                          "the exit code of the "
+                          "ranks is then 0")),
       presentation(option("config", path, "", "FILE",
                           "TOML file with options by their long names; the command line has precedence")),
   };

@@ -103,9 +103,11 @@ std::string compare_text(const CompareResult& result, const verdict::CompareOpti
                          const Style& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   const std::string rule(width, '-');
-  std::string out = wrap(fmt::format("A  {} nodes: {}", result.nodes_a, files_of(result.a)), width, 3) +
-                    wrap(fmt::format("B  {} nodes, {} of them also in A: {}", result.nodes_b,
-                                     result.nodes_common, files_of(result.b)),
+  std::string out = wrap(fmt::format("A  {} node{}: {}", result.nodes_a, result.nodes_a == 1 ? "" : "s",
+                                     files_of(result.a)),
+                         width, 3) +
+                    wrap(fmt::format("B  {} node{}, {} of them also in A: {}", result.nodes_b,
+                                     result.nodes_b == 1 ? "" : "s", result.nodes_common, files_of(result.b)),
                          width, 3) +
                     rule + "\n";
   std::vector<const MetricComparison*> order;

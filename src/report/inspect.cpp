@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/units.hpp"
 #include "report/layout.hpp"
@@ -63,18 +65,32 @@ std::string counts_text(const Results& r) {
   return out;
 }
 
-std::string metric_line(const Results& r, const results::CaseData& c, const results::Metric& m) {
+/// Counters that this machine does not offer, or not to this user.
+std::string unsupported_text(const Results& r, std::size_t width) {
+  std::set<std::string> names;
+  for (const auto& c : r.counters)
+    if (std::isnan(c.before) && std::isnan(c.after)) names.insert(c.counter);
+  return names.empty() ? "" : wrap(fmt::format("unsupported    {}", fmt::join(names, ", ")), width, 15);
+}
+
+constexpr std::size_t fixed_width = 62;  ///< of a line of a metric, up to its worst entity
+
+std::string metric_line(const Results& r, const results::CaseData& c, const results::Metric& m,
+                        std::size_t worst_width) {
   const auto d = summarize(r, c, m);
   const std::string samples = d.n == 0 ? "no samples" : fmt::format("n={}", d.n);
   return "  " + left(m.name, 24) + right(format_quantity(d.median, m.unit), 15) +
-         right(percent_text(d.spread), 8) + "  " + left(samples, 11) + fit(d.worst, 18) + "\n";
+         right(percent_text(d.spread), 8) + "  " + left(samples, 11) + fit(short_link(d.worst), worst_width) +
+         "\n";
 }
 
 }  // namespace
 
 std::string inspect_text(const Results& r, const std::string& file, const Style& style) {
-  const auto width = static_cast<std::size_t>(std::max(style.width, 60));
-  std::string out = info_text(r, file) + counts_text(r) + "\n";
+  const auto width = static_cast<std::size_t>(std::max(style.width, 80));
+  std::string out = info_text(r, file) + counts_text(r) + unsupported_text(r, width) + "\n";
+  out += "  " + left("metric", 24) + right("median", 15) + right("spread", 8) + "  " + left("samples", 11) +
+         "worst entity\n";
   for (const auto& c : r.cases) {
     const std::string state = results::to_string(c.state);
     const std::string word = state == "pass" ? "PASS" : state == "fail" ? "FAIL" : "WARN";
@@ -86,7 +102,7 @@ std::string inspect_text(const Results& r, const std::string& file, const Style&
     const auto at = text.find(": " + state);
     if (at != std::string::npos) text.replace(at + 2, state.size(), paint(word, state, style));
     out += text;
-    for (const auto& m : c.metrics) out += metric_line(r, c, m);
+    for (const auto& m : c.metrics) out += metric_line(r, c, m, width - fixed_width);
     for (const auto& a : c.arrays) out += fmt::format("  {} ({} integers)\n", a.name, a.values.size());
   }
   if (!r.events.empty()) out += "\n";

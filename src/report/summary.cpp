@@ -111,13 +111,7 @@ std::string share_words(const Results& results, const CaseData& c) {
 /// The entity that is furthest behind, where that is worth a word.
 std::string worst_words(const MetricSummary& d) {
   if (d.entities < 2 || !(d.worst_deficit > worst_told)) return "";
-  // Both ends of a link in one node: the node is said once.
-  std::string worst = d.worst;
-  const auto arrow = worst.find('>'), slash = worst.find('/');
-  if (arrow != std::string::npos && slash < arrow &&
-      worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0)
-    worst.erase(arrow + 1, slash + 1);
-  return ", worst " + worst + " -" + percent_words(d.worst_deficit);
+  return ", worst " + short_link(d.worst) + " -" + percent_words(d.worst_deficit);
 }
 
 /// One case in a line: "fp32 GEMM n=1024, all cores: 128 GFLOP/s, spread 1.0 %, 82 % of FMA peak".
@@ -136,7 +130,8 @@ std::string case_line(const Results& results, const CaseData& c, std::size_t wid
   return line(text + share_words(results, c) + worst_words(d));
 }
 
-std::string suites_text(const Results& results, const VerdictData& verdict, std::size_t width) {
+std::string suites_text(const Results& results, const VerdictData& verdict, const std::string& file,
+                        std::size_t width) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<const CaseData*>> by_suite;
   for (const auto& c : results.cases) {
@@ -157,14 +152,16 @@ std::string suites_text(const Results& results, const VerdictData& verdict, std:
     const auto rows = pick_rows(cases, named);
     for (const auto& row : rows) out += case_line(results, *row.data, width);
     if (rows.size() < cases.size() && !rows.empty()) {
-      out += fmt::format("  +{} more: assay inspect FILE\n", cases.size() - rows.size());
+      out += fmt::format("  +{} more: assay inspect {}\n", cases.size() - rows.size(), file);
     }
   }
   return out;
 }
 
+/// `file`: where more is to be read; empty: all of it is printed here.
 std::string findings_text(const VerdictData& verdict, std::size_t width, const Style& style,
-                          std::size_t most) {
+                          const std::string& file) {
+  const std::size_t most = file.empty() ? verdict.findings.size() : findings_shown;
   std::string out;
   const auto told = told_findings(verdict.findings);
   for (std::size_t i = 0; i < std::min(told.size(), most); ++i) {
@@ -173,11 +170,11 @@ std::string findings_text(const VerdictData& verdict, std::size_t width, const S
     const std::string text = wrap(f.severity + "  " + told[i].text + action, width, 6);
     out += paint(f.severity, f.severity, style) + text.substr(f.severity.size());
   }
-  if (told.size() > most) out += fmt::format("      +{} more: assay verdict FILE\n", told.size() - most);
+  if (told.size() > most) out += fmt::format("      +{} more: assay verdict {}\n", told.size() - most, file);
   const auto notes =
       static_cast<std::size_t>(std::ranges::count(verdict.findings, "INFO", &results::Finding::severity));
-  if (notes > 0 && most == findings_shown)
-    out += fmt::format("INFO  {}: assay verdict FILE\n", plural(notes, "note"));
+  if (notes > 0 && !file.empty())
+    out += fmt::format("INFO  {}: assay verdict {}\n", plural(notes, "note"), file);
   return out;
 }
 
@@ -202,11 +199,23 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
            width, 2);
   out += wrap("basis: " + verdict.basis, width, 2);
   if (verdict.false_alarm_rate > 0)
-    out += wrap(
-        fmt::format("expected false FAILs by statistics, healthy fleet of any size: at most {:.2g} per run",
-                    verdict.false_alarm_rate),
-        width, 2);
+    out += wrap(fmt::format("a healthy fleet of any size has at most {:.2g} false FAILs per run, by the "
+                            "statistics of the rules",
+                            verdict.false_alarm_rate),
+                width, 2);
   return out;
+}
+
+/// What was planned and not measured, by its reason.
+std::string skipped_line(const Results& results, const std::string& file, std::size_t width) {
+  std::map<std::string, std::size_t> reasons;
+  for (const auto& c : results.cases)
+    if (c.state == results::CaseState::skip)
+      ++reasons[c.reason.starts_with("budget") ? "no time was left at this level" : c.reason];
+  std::string text;
+  for (const auto& [reason, n] : reasons)
+    text += fmt::format("{}{} ({})", text.empty() ? "skipped: " : ", ", plural(n, "case"), reason);
+  return text.empty() ? "" : wrap(text + ": assay inspect " + file, width, 2);
 }
 
 std::string nodes_line(const Results& results, const VerdictData& verdict, std::size_t width) {
@@ -236,14 +245,18 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
 std::string summary(const Results& results, const VerdictData& verdict, const std::string& file,
                     const Style& style) {
   const std::size_t width = width_of(style);
+  // A hint that does not fit a line names no file; the last line does.
+  constexpr std::size_t fits = 40;
+  const std::string shown = file.size() <= fits ? file : "FILE";
   const std::string rule(width, '-');
-  std::string out =
-      wrap(heading(results), width, 2) + rule + "\n" + suites_text(results, verdict, width) + rule + "\n";
+  std::string out = wrap(heading(results), width, 2) + rule + "\n" +
+                    suites_text(results, verdict, shown, width) + rule + "\n";
   const std::string found =
-      findings_text(verdict, width, style, findings_shown) + reasons_text(verdict, width, reasons_shown);
+      findings_text(verdict, width, style, shown) + reasons_text(verdict, width, reasons_shown);
   if (!found.empty()) out += found + rule + "\n";
   if (const std::string links = coverage_line(results); !links.empty()) out += wrap(links, width, 2);
-  out += coverage_text(verdict, width) + nodes_line(results, verdict, width);
+  out += coverage_text(verdict, width) + skipped_line(results, shown, width) +
+         nodes_line(results, verdict, width);
   out += paint(verdict.state, verdict.state, style) + fmt::format(" (exit {})\n", verdict.exit_code);
   // A path is copied with the mouse: it is never broken.
   return out + "file: " + file + "\n";
@@ -251,7 +264,7 @@ std::string summary(const Results& results, const VerdictData& verdict, const st
 
 std::string verdict_text(const VerdictData& verdict, const Style& style) {
   const std::size_t width = width_of(style), all = verdict.findings.size() + verdict.reasons.size() + 1;
-  std::string out = findings_text(verdict, width, style, all);
+  std::string out = findings_text(verdict, width, style, "");
   for (const auto& f : verdict.findings) {
     if (f.severity == "INFO") out += wrap("INFO  " + f.text, width, 6);
   }

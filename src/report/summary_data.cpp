@@ -81,4 +81,12 @@ const results::Metric* headline(const results::CaseData& c) {
   return nullptr;
 }
 
+std::string short_link(std::string name) {
+  const auto arrow = name.find('>'), slash = name.find('/');
+  if (arrow != std::string::npos && slash < arrow &&
+      name.compare(arrow + 1, slash + 1, name, 0, slash + 1) == 0)
+    name.erase(arrow + 1, slash + 1);
+  return name;
+}
+
 }  // namespace assay::report

@@ -35,4 +35,7 @@ MetricSummary summarize(const results::Results& results, const results::CaseData
 /// The metric a case is known by: the first with a direction that is no covariate; nullptr if there is none.
 const results::Metric* headline(const results::CaseData& c);
 
+/// The name of a link, with the node said once where both ends are in it: "vm/cores0>cores1".
+std::string short_link(std::string name);
+
 }  // namespace assay::report

@@ -244,6 +244,10 @@ void PartialReader::read_start(const Inputs& files) {
     }
   };
   if (!files[0].exists()) {
+    if (partial.extension() != ".partial")
+      throw Error(ErrorKind::data, partial.string() +
+                                       " is a directory: a results file or the .partial directory of a run "
+                                       "is wanted (assay verdict judges a directory)");
     throw Error(ErrorKind::data, partial.string() + " holds no plan.json: nothing was measured into it");
   }
   try {

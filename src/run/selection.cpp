@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -82,6 +83,16 @@ std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::
   return ranks;
 }
 
+/// Names of --exclude that no node of the launch has: a typing error leaves the node in.
+std::vector<std::string> unknown_names(const std::vector<std::string>& hosts, const std::string& exclude) {
+  std::vector<std::string> unknown;
+  if (!exclude.empty()) unknown = names_of("exclude", exclude);
+  std::erase_if(unknown, [&](const std::string& name) {
+    return std::ranges::any_of(hosts, [&](const std::string& host) { return glob_match(name, host); });
+  });
+  return unknown;
+}
+
 std::vector<int> select_ranks(Communicator& launch, const Config& config) {
   if (config.only.empty() && config.exclude.empty()) {
     std::vector<int> all(static_cast<std::size_t>(launch.size()));
@@ -99,7 +110,13 @@ std::vector<int> select_ranks(Communicator& launch, const Config& config) {
   }
   agreed = Json::parse(launch.broadcast_text(agreed.dump(-1, ' ', false, Json::error_handler_t::replace), 0));
   if (agreed.contains("error")) throw_usage(agreed.at("error").get<std::string>());
-  return choose_ranks(hosts, agreed.at("only"), agreed.at("exclude"));
+  const auto ranks = choose_ranks(hosts, agreed.at("only"), agreed.at("exclude"));
+  // A launch without a lost node excludes it all the same.
+  const bool again = config.options.has("spent") && config.options.number("spent") > 0;
+  if (launch.rank() == 0 && !again)
+    for (const std::string& name : unknown_names(hosts, agreed.at("exclude")))
+      std::fprintf(stderr, "assay: --exclude: '%s' is no node of this launch\n", name.c_str());
+  return ranks;
 }
 
 }  // namespace assay

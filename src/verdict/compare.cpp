@@ -337,6 +337,8 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
   note_nodes(nodes_a, nodes_b, "A", out.notes);
   note_nodes(nodes_b, nodes_a, "B", out.notes);
   const Sides sides_a = sides_of(a, options), sides_b = sides_of(b, options);
+  if (sides_a.empty() && sides_b.empty() && options.cases != "*")
+    throw_usage("--cases: no case of A or B matches '" + options.cases + "'");
   note_missing(sides_a, sides_b, "A", out.notes);
   note_missing(sides_b, sides_a, "B", out.notes);
   for (const auto& [name, side] : sides_a) {

@@ -99,8 +99,8 @@ void attribute(Judgement& j, Found& found, std::int32_t part, const Shares& shar
   results::Finding& f = found.finding;
   const std::string quota = quota_of(j, j.entities.node(part)), process = process_on(j, part);
   f.text = f.text.substr(0, f.text.find("; next:")) + "; " + j.entities.name(part) + " ran for " +
-           percent(shares.own) + " of the time in which it was ready to (others " + percent(shares.others) +
-           "): ";
+           percent(shares.own) + " of the time in which it was ready to run (others " +
+           percent(shares.others) + "): ";
   f.text += !quota.empty()    ? quota + "; next: raise it"
             : process.empty() ? "its core was shared, with no process that is visible from there"
                               : "its core was shared, also on it " + process + "; next: end it, test again";

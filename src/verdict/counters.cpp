@@ -11,8 +11,6 @@
 namespace assay::verdict {
 namespace {
 
-constexpr const char* coverage_name = "coverage";  ///< what --require calls it
-
 enum class CounterClass { uncorrectable, correctable, throttle, traffic };
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }

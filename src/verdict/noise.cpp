@@ -71,8 +71,9 @@ void judge_noise(Judgement& j) {
     f.samples = worst->n;
     f.action = "MONITOR";
     f.evidence = s.path;
-    f.text = s.full() + " has a resolution of " + percent(worst_delta) + ", more than " +
-             percent(constants::noise_limit) + ": worst " + f.name + " (n=" + std::to_string(worst->n) + ")";
+    f.text = s.full() + ": medians are uncertain by " + percent(worst_delta) +
+             " (4 standard errors), more than " + percent(constants::noise_limit) + ": worst " + f.name +
+             " (n=" + std::to_string(worst->n) + ")";
     j.add(std::move(f), rows, open);
   }
 }

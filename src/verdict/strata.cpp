@@ -111,7 +111,7 @@ Strata::Strata(const Judgement& j) : j_(j), representative_(j.entities.size(), -
 std::string Strata::of(const SeriesRow& row, const std::string& kind) const {
   if (kind == "link") {
     const bool inside = j_.entities.node(row.source) == j_.entities.node(row.destination);
-    return (inside ? "in-node " : "across ") + model(row.source) + model(row.destination);
+    return (inside ? "in-node " : "across ") + model(row.source) + " > " + model(row.destination);
   }
   return model(row.entity);
 }

@@ -14,6 +14,8 @@ struct Baseline;
 struct History;
 struct Snapshot;
 
+inline constexpr const char* coverage_name = "coverage";  ///< what --require calls the coverage of all parts
+
 struct Options {
   bool strict = false;
   std::string limits_text, limits_name;  ///< TOML text of --limits and its file name for messages

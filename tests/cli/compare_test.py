@@ -115,9 +115,7 @@ class Compare(FleetTest):
 
     def test_nothing_in_common(self):
         self.make("a.h5")
-        result = self.assay("compare", "a.h5", "a.h5", "--cases", "memory/*")
-        self.assert_code(result, 3)
-        self.assertIn("no metric", result.stdout)
+        self.assert_error(["compare", "a.h5", "a.h5", "--cases", "memory/*"], "--cases: 'memory/*'")
 
 
 if __name__ == "__main__":

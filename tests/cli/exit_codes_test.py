@@ -135,6 +135,18 @@ class Smoke(harness.CliTest):
         self.assertRegex(result.stderr, r"planned in \S+ .*\bmemory\b.* \S+ MiB")
         self.assertEqual(self.left_behind(), [])
 
+    def test_names_that_match_nothing_are_told_before_the_run(self):
+        self.write("l.toml", '[[limit]]\nmetric = "gemm/fp32-*:throughput"\nmin = "1 GFLOP/s"\n'
+                             '[[limit]]\nmetric = "gemm/fq32-*:throughput"\nmin = "1 GFLOP/s"\n')
+        result = self.assay("plan", "--suites", "gemm", "--level", "smoke", "--limits", "l.toml", "--exclude", "nofile.txt",
+                            "--require", "coverage,gemm,throughput,gemm/fp32-*,trough")
+        self.assert_code(result, 0)
+        said = [line for line in result.stderr.splitlines() if "planned in" not in line]
+        self.assertEqual(len(said), 3, result.stderr)
+        self.assertIn("--exclude: 'nofile.txt' is no node of this launch", said[0])
+        self.assertIn("l.toml:4: gemm/fq32-*:throughput matches no case of this plan", said[1])
+        self.assertIn("--require: no case of this plan, suite or metric is called 'trough'", said[2])
+
     def test_plan_tells_that_the_file_would_be_too_large(self):
         plan = ["plan", "--level", "smoke", "--suites", "inventory,gemm", "--as-nodes", "200"]
         self.assertNotIn("--max-file", self.assay(*plan).stdout)

@@ -45,7 +45,7 @@ class Retest(common.FaultTest):
         if not failed and error > -np.log(factor) / 8:  # what the verdict measures again (Population::tells)
             return f"{path}: the medians of 4 ranks repeat to {error:.1%} only"
         undecided = [f["text"] for f in results.findings()
-                     if f["name"] == faulty and "AMBIGUOUS" in f["text"] or "has a resolution of" in f["text"]]
+                     if f["name"] == faulty and "AMBIGUOUS" in f["text"] or "medians are uncertain by" in f["text"]]
         undecided += [e["text"] for e in results.events("unconfirmed")]  # no time was left
         undecided += [f["text"] for f in results.findings("shared-core")]
         if undecided and not failed:  # the file says that it was not measured well enough to be failed

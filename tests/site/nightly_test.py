@@ -129,6 +129,18 @@ class Nightly(place.SiteTest):
         self.settings(ASSAY=self.fake, ASSAY_DRAIN="print")
         self.assertIn("\nscontrol update NodeName=node3 State=DRAIN Reason=", self.night(SLURM_JOB_ID="2").stdout)
 
+    def test_a_warning_is_told_although_the_exit_code_is_0(self):
+        self.made(nodes=8, slow="node3", factor=0.95)
+        result = self.night("--quiet")
+        self.assert_code(result, 0)
+        self.assertRegex(result.stdout, r"^assay night \S+: WARN \(exit 0\), ")
+
+    def test_a_night_of_root_needs_nothing_in_its_environment(self):
+        self.runs('assert os.environ["OMPI_ALLOW_RUN_AS_ROOT"] == os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"' + place.COPY)
+        self.made(nodes=8)
+        self.env = {name: value for name, value in self.env.items() if not name.startswith("OMPI_")}
+        self.assert_code(self.night(), 0)
+
     def test_a_night_without_results_is_inconclusive_and_says_why(self):
         self.runs('print("the fabric is on fire", file=sys.stderr); sys.exit(1)\n')
         result = self.night()

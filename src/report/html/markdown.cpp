@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "report/html/markup.hpp"
 #include "report/html/page.hpp"
@@ -59,7 +60,8 @@ std::string contract_lines(const PageInput& in) {
   return out;
 }
 
-std::string finding_lines(const results::VerdictData& v) {
+/// `file`: where the notes are to be read.
+std::string finding_lines(const results::VerdictData& v, const std::string& file) {
   std::string out;
   std::size_t notes = 0;
   for (const auto& f : v.findings) {
@@ -70,8 +72,21 @@ std::string finding_lines(const results::VerdictData& v) {
                          f.action.empty() ? "" : " \\[" + plain(f.action) + "\\]");
   }
   if (notes == v.findings.size()) out += "None.\n";
-  if (notes > 0) out += fmt::format("\n{} notes: assay verdict FILE\n", notes);
+  if (notes > 0) out += fmt::format("\n{} note{}: `assay verdict {}`\n", notes, notes == 1 ? "" : "s", file);
   return out;
+}
+
+/// Why the run is INCONCLUSIVE, beside its findings.
+std::string open_lines(const results::VerdictData& v) {
+  constexpr std::size_t most = 20;
+  std::set<std::string> told;
+  for (const auto& f : v.findings) told.insert(f.text);
+  std::string out;
+  std::size_t open = 0;
+  for (const auto& reason : v.reasons)
+    if (!told.contains(reason) && open++ < most) out += "- " + plain(reason) + "\n";
+  if (open > most) out += fmt::format("- and {} more\n", open - most);
+  return out.empty() ? "" : "\n## Open\n\n" + out;
 }
 
 /// Of a directory: the verdict over all runs, and what the rest of the text is about.
@@ -84,7 +99,8 @@ std::string joint_lines(const PageInput& in) {
   for (const auto& run : joint.runs)
     out += fmt::format("| {} | {} | {} | {} |\n", plain(run.started), plain(run.file), plain(run.state),
                        run.exit_code);
-  return out + "\n## Findings of all runs\n\n" + finding_lines(joint.verdict) + "\n## The newest run\n\n";
+  return out + "\n## Findings of all runs\n\n" + finding_lines(joint.verdict, joint.name) +
+         "\n## The newest run\n\n";
 }
 
 }  // namespace
@@ -104,7 +120,7 @@ std::string page_markdown(const PageInput& in) {
       a.skipped, a.error, a.incomplete, plain(v.basis));
   if (!in.sha256.empty()) out += "- SHA-256 `" + in.sha256 + "`\n";
   out += "\n## Nodes\n\n" + nodes_by_state(in) + "\n## Contract\n\n" + contract_lines(in) +
-         "\n## Findings\n\n" + finding_lines(v);
+         "\n## Findings\n\n" + finding_lines(v, in.file) + open_lines(v);
   return out;
 }
 

@@ -321,7 +321,9 @@ TEST_F(ResultsFile, NamesWhatIsNoResultsFile) {
   expect_error(ErrorKind::data, AllOf(HasSubstr("text.h5"), HasSubstr("no HDF5")),
                [&] { load(dir_ / "text.h5"); });
   fs::create_directory(dir_ / "empty");
-  expect_error(ErrorKind::data, HasSubstr("plan.json"), [&] { load(dir_ / "empty"); });
+  expect_error(ErrorKind::data, HasSubstr("is a directory"), [&] { load(dir_ / "empty"); });
+  fs::create_directory(dir_ / "empty.h5.partial");
+  expect_error(ErrorKind::data, HasSubstr("plan.json"), [&] { load(dir_ / "empty.h5.partial"); });
 }
 
 TEST_F(ResultsFile, NewerMajorVersionIsRefused) {

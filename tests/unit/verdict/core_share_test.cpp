@@ -49,7 +49,7 @@ TEST(VerdictCoreShare, ASharedCoreIsNamedAndDoesNotFail) {
   EXPECT_EQ(f.severity, "WARN");
   EXPECT_EQ(f.kind, "shared-core");
   EXPECT_EQ(f.name, slow_device);
-  EXPECT_THAT(f.text, HasSubstr("ran for 60.0 % of the time in which it was ready to (others 99.0 %)"));
+  EXPECT_THAT(f.text, HasSubstr("ran for 60.0 % of the time in which it was ready to run (others 99.0 %)"));
   EXPECT_THAT(f.text, HasSubstr("make (pid 4711)"));
   EXPECT_THAT(f.text, Not(HasSubstr("remove it and test it alone")));
   EXPECT_EQ(state_of(r, v, "node17"), "WARN");

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "run/planner.hpp"
+#include "suite/suite.hpp"
+
+namespace assay {
+
+/// A line for each limit of --limits and each name of --require that no case of the plan matches: the run
+/// would end INCONCLUSIVE. Counters are not known before the run; a name of --require may be one.
+std::vector<std::string> unmatched_names(const Config& config, const Plan& plan,
+                                         const std::vector<std::unique_ptr<Suite>>& suites);
+
+/// The same on standard error.
+void warn_of_unmatched(const Config& config, const Plan& plan,
+                       const std::vector<std::unique_ptr<Suite>>& suites);
+
+}  // namespace assay
