@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "verdict/network_claims.hpp"
 #include "verdict/network_constants.hpp"
+#include "verdict/network_relief.hpp"
 
 namespace assay::verdict {
 namespace network {
@@ -364,6 +365,7 @@ void judge_network(Judgement& j) {
       if (!split || c->severity < 2) j.add(finding_of(j, places, *c), rows_of_claim(j, *c));
   }
   relieve_partners(j, claims, before);
+  relieve_by_switches(j, places);
 }
 
 }  // namespace assay::verdict

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/units.hpp"
+#include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network_links.hpp"
 
@@ -48,6 +49,15 @@ struct EndClaim {
   Level level = Level::end;
 };
 
+/// Median deficit of the links beyond the bound.
+double depth_of(const EndClaim& c) {
+  std::vector<double> deficits;
+  for (const auto* l : c.links)
+    if (l->below != nullptr)
+      deficits.push_back(deficit_of(l->below->value, l->below->reference, l->below->higher_is_better));
+  return deficits.empty() ? 0 : median(deficits);
+}
+
 class Ends {
  public:
   Ends(const Judgement& j, const network::Places& places, std::vector<Link>& links)
@@ -63,7 +73,8 @@ class Ends {
     std::vector<EndClaim> all;
     for (const Level level : {Level::leaf, Level::path, Level::node, Level::end})
       while (all.size() < constants::shared_end_most) {
-        auto claim = level == Level::path ? worst_path() : worst(level);
+        auto claim = level == Level::path ? worst_path(Ways::both) : worst(level);
+        if (!claim && level == Level::path) claim = worst_path(Ways::one);
         if (!claim) break;
         for (auto* link : claim->links) link->part = claim->part;
         all.push_back(std::move(*claim));
@@ -94,19 +105,23 @@ class Ends {
  private:
   bool touches(const Link& l, const EndClaim& c) const {
     const auto from = part_of(l.row->source, c.level), to = part_of(l.row->destination, c.level);
-    if (c.level == Level::path) return std::minmax(from, to) == std::minmax(c.part, c.other);
+    if (c.level == Level::path)
+      return (from == c.part && to == c.other) || (c.in && from == c.other && to == c.part);
     return from != to && (from == c.part || to == c.part);
   }
 
   /// Where all that two switches carry between them is slow, either may be at fault, or what joins them.
-  std::optional<EndClaim> worst_path() {
+  enum class Ways { both, one };
+  std::optional<EndClaim> worst_path(Ways ways) {
     std::map<std::pair<std::int32_t, std::int32_t>, EndClaim> paths;
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, EndTraffic> by_end;  // path, end
     for (auto& l : links_) {
       const auto from = part_of(l.row->source, Level::path), to = part_of(l.row->destination, Level::path);
       if (l.part >= 0 || from < 0 || to < 0 || from == to) continue;
       if (slow_below(from) || slow_below(to)) continue;  // its nodes are at fault
-      const auto [low, high] = std::minmax(from, to);
+      const auto [low, high] = ways == Ways::both
+                                   ? std::minmax(from, to)
+                                   : std::pair<const std::int32_t&, const std::int32_t&>(from, to);
       auto& c = paths[{low, high}];
       c.part = low;
       c.other = high;
@@ -131,7 +146,8 @@ class Ends {
     for (auto& [key, c] : paths)
       if (!most || c.links.size() > most->links.size()) most = std::move(c);
     if (most) {
-      most->out = most->in = true;
+      most->out = true;
+      most->in = ways == Ways::both;
       most->level = Level::path;
     }
     return most;
@@ -149,10 +165,19 @@ class Ends {
     }
     if (parts.size() < 3) return std::nullopt;
     std::optional<EndClaim> best;
-    std::size_t most = 0;
+    std::pair<std::size_t, double> most{0, 0.0};
+    // Of two parts with slow links between them only the one whose partner is as it should be with others.
+    const auto alone = [&](const EndTraffic& t, bool sent) {
+      return level == Level::leaf && !t.links.empty() && t.mostly_slow() &&
+             std::none_of(t.partners.begin(), t.partners.end(), [&](std::int32_t partner) {
+               const auto& of = parts.at(partner);
+               return (sent ? of.second : of.first).mostly_slow();
+             });
+    };
     for (auto& [part, traffic] : parts) {
       auto& [sent, received] = traffic;
-      EndClaim c{part, -1, {}, sent.bad(), received.bad(), level};
+      EndClaim c{part, -1, {}, sent.bad() || alone(sent, true), received.bad() || alone(received, false),
+                 level};
       if (level == Level::leaf && (c.out || c.in) && !every_node(part)) continue;
       if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
       std::size_t slow = 0;
@@ -161,8 +186,10 @@ class Ends {
         c.links.insert(c.links.end(), t->links.begin(), t->links.end());
         slow += t->slow;
       }
-      if (slow <= most) continue;
-      most = slow;
+      // Of parts with as many slow links each the one whose links are the slowest.
+      const std::pair worse{slow, depth_of(c)};
+      if (worse <= most) continue;
+      most = worse;
       best = std::move(c);
     }
     return best;
@@ -289,7 +316,7 @@ void explain_by_ends(Judgement& j, const Series& s, const std::vector<const Seri
         std::count_if(c.links.begin(), c.links.end(), [](const Link* l) { return l->below != nullptr; });
     f.text += "; median of " + std::to_string(count) + " of the " + std::to_string(c.links.size()) +
               " links " +
-              (c.level == Level::path ? std::string("between them")
+              (c.level == Level::path ? std::string(c.in ? "between them" : "from the one to the other")
                : c.out && c.in        ? "it has"
                : c.out                ? "it sends over"
                                       : "it receives over") +

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/network_relief.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+
+namespace assay::verdict::network {
+namespace {
+
+const Series* links_of(const Judgement& j, const results::Finding& f) {
+  const Series* s = f.kind == "slow" ? series_of(j, f) : nullptr;
+  return s != nullptr && s->kind == "link" && !s->is_of(results::MetricClass::storage) ? s : nullptr;
+}
+
+class Relief {
+ public:
+  Relief(const Judgement& j, const Places& places) : j_(j), places_(places) {
+    for (const auto& f : j.found) {
+      if (f.finding.level != "switch" || f.finding.severity != "FAIL" || links_of(j, f.finding) == nullptr)
+        continue;
+      const std::set<std::int32_t> rows(f.rows.begin(), f.rows.end());
+      if (rows.size() == 1) switches_.insert(*rows.begin());
+      if (rows.size() == 2) paths_.emplace(*rows.begin(), *rows.rbegin());
+    }
+  }
+
+  /// A switch that is slow only with others that fail is not at fault itself: their links tell, the least
+  /// slow first.
+  void leave_out_partners(Judgement& j) {
+    std::vector<std::pair<double, std::int32_t>> order;
+    for (const auto row : switches_) {
+      double most = 0;
+      for (const auto& f : j.found)
+        if (names(f, row)) most = std::max(most, f.finding.deficit.value_or(0));
+      order.emplace_back(most, row);
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [deficit, leaf] : order) {
+      switches_.erase(leaf);  // its links count unless they cross another
+      const bool told = std::any_of(j.found.begin(), j.found.end(), [&, row = leaf](const Found& f) {
+        return names(f, row) && !well_with_others(f, row);
+      });
+      if (told)
+        switches_.insert(leaf);
+      else
+        std::erase_if(j.found, [&, row = leaf](const Found& f) { return names(f, row); });
+    }
+  }
+
+  bool any() const { return !switches_.empty() || !paths_.empty(); }
+
+  bool explains(const Found& found) const {
+    const auto& f = found.finding;
+    const Series* s = links_of(j_, f);
+    if (s == nullptr || f.level == "switch") return false;
+    if (f.level == "link") {
+      const auto row = row_named(*s, f.name);
+      return row != nullptr && crosses(*row);
+    }
+    if (f.level == "cluster")
+      return f.reference_kind != "peers" && !f.members.empty() &&
+             std::all_of(f.members.begin(), f.members.end(), [&](const std::string& member) {
+               const auto row = row_named(*s, member);
+               return row != nullptr && crosses(*row);
+             });
+    return !found.rows.empty() && like_its_switch(*s, f, found.rows.front());
+  }
+
+ private:
+  bool names(const Found& f, std::int32_t leaf) const {
+    return f.finding.level == "switch" && f.finding.severity == "FAIL" && !f.rows.empty() &&
+           std::all_of(f.rows.begin(), f.rows.end(), [&](std::int32_t row) { return row == leaf; }) &&
+           links_of(j_, f.finding) != nullptr;
+  }
+
+  bool well_with_others(const Found& f, std::int32_t leaf) const {
+    constexpr std::size_t least = 3;
+    const Series& s = *links_of(j_, f.finding);
+    const auto leaves = [&](const SeriesRow& row) {
+      const auto from = places_.switch_of(row.source), to = places_.switch_of(row.destination);
+      return from >= 0 && to >= 0 && from != to && (from == leaf || to == leaf);
+    };
+    const auto own = rates_of(s, [&](const SeriesRow& row) { return leaves(row) && !crosses(row); });
+    const auto usual = rates_of(s, [&](const SeriesRow& row) {
+      return places_.switch_of(row.source) != places_.switch_of(row.destination) && !leaves(row) &&
+             !crosses(row);
+    });
+    return own.size() >= least && usual.size() >= least &&
+           quantile(own, 0.25) >= (1 - constants::delta_nic) * median(usual);
+  }
+
+  bool crosses(const SeriesRow& row) const {
+    const auto from = places_.switch_of(row.source), to = places_.switch_of(row.destination);
+    if (from < 0 || to < 0 || from == to) return false;
+    return switches_.contains(from) || switches_.contains(to) || paths_.contains(std::minmax(from, to));
+  }
+
+  const SeriesRow* row_named(const Series& s, const std::string& name) const {
+    auto& named = names_[&s];
+    if (named.empty())
+      for (const auto& row : s.rows) named.emplace(name_of(j_, row), &row);
+    const auto at = named.find(name);
+    return at == named.end() ? nullptr : at->second;
+  }
+
+  /// Rates of the links that `wanted` takes, by the row and what of its ends.
+  template <typename Wanted>
+  static std::vector<double> rates_of(const Series& s, const Wanted& wanted) {
+    std::vector<double> rates;
+    for (const auto& row : s.rows)
+      if (row.median > 0 && wanted(row))
+        rates.push_back(s.better == results::Better::lower ? 1 / row.median : row.median);
+    return rates;
+  }
+
+  bool is_of(std::int32_t end, std::int32_t part) const {
+    return end == part || j_.entities.node(end) == part;
+  }
+  bool touches(const SeriesRow& row, std::int32_t part) const {
+    return is_of(row.source, part) || is_of(row.destination, part);
+  }
+
+  /// Across its switch, by the lower quartile, since a switch may be slow one way only.
+  bool like_its_switch(const Series& s, const results::Finding& f, std::int32_t part) const {
+    const auto leaf = places_.switch_of(part);
+    if (leaf < 0 || !switches_.contains(leaf)) return false;
+    const auto leaves = [&](const SeriesRow& row) {
+      return (places_.switch_of(row.source) == leaf) != (places_.switch_of(row.destination) == leaf);
+    };
+    const auto own = rates_of(s, [&](const SeriesRow& row) { return leaves(row) && touches(row, part); });
+    const auto others = rates_of(s, [&](const SeriesRow& row) { return leaves(row) && !touches(row, part); });
+    if (own.empty() || others.empty()) return false;
+    const double least = (1 - constants::delta_nic);
+    if (quantile(own, 0.25) < least * quantile(others, 0.25)) return false;
+    return f.reference_kind != "peers" || !slow_inside(s, leaf, part, least);
+  }
+
+  /// What stays below the switch says more of a node than what crosses it.
+  bool slow_inside(const Series& s, std::int32_t leaf, std::int32_t part, double least) const {
+    const auto inside = rates_of(s, [&](const SeriesRow& row) {
+      return touches(row, part) && places_.switch_of(row.source) == leaf &&
+             places_.switch_of(row.destination) == leaf;
+    });
+    const auto usual =
+        rates_of(s, [&](const SeriesRow& row) { return !touches(row, part) && !crosses(row); });
+    return !inside.empty() && !usual.empty() && quantile(inside, 0.75) < least * median(usual);
+  }
+
+  const Judgement& j_;
+  const Places& places_;
+  std::set<std::int32_t> switches_;
+  std::set<std::pair<std::int32_t, std::int32_t>> paths_;
+  mutable std::map<const Series*, std::map<std::string, const SeriesRow*>> names_;
+};
+
+}  // namespace
+
+void relieve_by_switches(Judgement& j, const Places& places) {
+  Relief relief(j, places);
+  relief.leave_out_partners(j);
+  if (relief.any()) std::erase_if(j.found, [&](const Found& f) { return relief.explains(f); });
+}
+
+}  // namespace assay::verdict::network

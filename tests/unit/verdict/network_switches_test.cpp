@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slow switches whose links are near a floor, and two of them at once.
+#include <set>
+
+#include "tests/unit/verdict/network_rig.hpp"
+
+namespace assay {
+namespace {
+
+using namespace network_rig;
+using ::testing::UnorderedElementsAre;
+
+/// The parts that FAIL; of a path between two switches both of its name.
+std::set<std::string> failed(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
+                             const std::vector<std::string>& faults, std::int64_t devices = 1) {
+  Spec spec = network(nodes, leaves, faults);
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.samples = 10;
+  spec.seed = seed;
+  spec.devices_per_node = devices;
+  const auto run = simulate::run(spec);
+  std::set<std::string> names;
+  for (const auto& f : run.verdict->findings)
+    if (f.severity == "FAIL") names.insert(f.name);
+  return names;
+}
+
+TEST(VerdictSwitches, LinksNearTheFloorAreToldByTheirSwitch) {
+  for (const std::uint64_t seed : {1, 2}) {
+    EXPECT_THAT(failed(64, 8, seed, {"slow:leaf=2,percent=15"}), UnorderedElementsAre("switch:L2"));
+    EXPECT_THAT(failed(24, 4, seed, {"slow:leaf=2,percent=15"}), UnorderedElementsAre("switch:L2"));
+  }
+}
+
+TEST(VerdictSwitches, OfTwoSwitchesNoNodeBelowIsNamed) {
+  EXPECT_THAT(failed(24, 6, 1, {"slow:leaf=1,percent=40", "slow:leaf=2,percent=20"}),
+              UnorderedElementsAre("switch:L1", "switch:L2"));
+  EXPECT_THAT(failed(12, 6, 2, {"slow:leaf=2,percent=25,direction=tx", "slow:leaf=5,percent=25"}),
+              UnorderedElementsAre("switch:L2", "switch:L5"));
+  // A node that is slower than its switch is.
+  EXPECT_THAT(failed(8, 4, 1, {"slow:leaf=1,percent=60", slow_nic(2, 90)}),
+              UnorderedElementsAre("switch:L1", "sim02"));
+}
+
+TEST(VerdictSwitches, AHealthyOneBesideTwoThatFailIsNotNamed) {
+  EXPECT_THAT(
+      failed(8, 5, 1, {"slow:leaf=0,percent=40,direction=tx", "slow:leaf=1,percent=60,direction=tx"}, 4),
+      UnorderedElementsAre("switch:L0", "switch:L1"));
+  for (const std::uint64_t seed : {1, 2, 3, 4})
+    EXPECT_THAT(
+        failed(12, 3, seed, {"slow:leaf=1,percent=40,direction=rx", "slow:leaf=2,percent=30,direction=tx"}),
+        UnorderedElementsAre("switch:L1", "switch:L2"));
+  // Two of three: what is left may be either of two.
+  EXPECT_THAT(failed(12, 3, 1, {"slow:leaf=1,percent=90", "slow:leaf=2,percent=20"}),
+              UnorderedElementsAre("switch:L1", "switch:L0 and switch:L2"));
+}
+
+}  // namespace
+}  // namespace assay
