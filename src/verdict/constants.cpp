@@ -43,6 +43,7 @@ Json of_peers() {
               {"real_enough", real_enough},
               {"combined_share", combined_share},
               {"joint_share", joint_share},
+              {"throttled_share", throttled_share},
               {"node_share", node_share},
               {"nested_share", nested_share},
               {"difference_peak", difference_peak},

@@ -86,6 +86,9 @@ inline constexpr double real_enough = 0.7;
 // at once.
 inline constexpr double combined_share = 0.1;
 inline constexpr double joint_share = 0.3;
+// Of both, for rates as measured where the clock explains some of them: a throttled part is as it should be
+// at equal clock.
+inline constexpr double throttled_share = 0.3;
 // Of `joint_share`, for the medians of nodes of several devices.
 inline constexpr double node_share = 0.3;
 // Nodes count as the independent parts, not their devices, from this intraclass correlation on.

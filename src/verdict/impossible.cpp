@@ -48,6 +48,11 @@ std::string value_text(double value, const std::string& unit) {
                            : format_quantity(value, unit);
 }
 
+std::string in_others(std::size_t metrics) {
+  if (metrics < 2) return "";
+  return ", and so in " + std::to_string(metrics - 1) + (metrics == 2 ? " other metric" : " other metrics");
+}
+
 class Impossible {
  public:
   explicit Impossible(Judgement& j) : j_(j) {}
@@ -59,6 +64,7 @@ class Impossible {
         if (is_rate_or_time(m)) look_at(c, m);
     }
     for (const auto& [entity, dead] : dead_) tell(entity, dead);
+    for (auto& [text, rows, metrics] : marred_) j_.gap(text + in_others(metrics), std::move(rows));
   }
 
  private:
@@ -108,9 +114,13 @@ class Impossible {
                           ? j_.entities.name(ends[1]) + ">" + j_.entities.name(ends[2])
                           : j_.entities.name(ends[0]));
     }
-    j_.gap(metric + ": an impossible value (" + value_text(marred.front().example, m.unit) +
-               ") was measured on " + first_of(names),
-           rows);
+    const auto [at, fresh] = marred_of_.try_emplace(rows, marred_.size());
+    if (fresh)
+      marred_.push_back({metric + ": an impossible value (" + value_text(marred.front().example, m.unit) +
+                             ") was measured on " + first_of(names),
+                         std::move(rows), 1});
+    else
+      ++marred_[at->second].metrics;
   }
 
   void tell(std::int32_t entity, const Dead& dead) {
@@ -130,15 +140,19 @@ class Impossible {
              " is impossible: " + std::to_string(dead.row.impossible) + " of " +
              std::to_string(dead.row.taken) + " samples, while " + std::to_string(dead.others) +
              (dead.others == 1 ? " other part works" : " other parts work");
-    if (dead.metrics > 1)
-      f.text += ", and so in " + std::to_string(dead.metrics - 1) +
-                (dead.metrics == 2 ? " other metric" : " other metrics");
-    f.text += "; next: remove it and test it alone";
+    f.text += in_others(dead.metrics) + "; next: remove it and test it alone";
     j_.add(std::move(f), {entity});
   }
 
   Judgement& j_;
   std::map<std::int32_t, Dead> dead_;
+  struct Marred {
+    std::string text;
+    std::vector<std::int32_t> rows;
+    std::size_t metrics = 0;
+  };
+  std::vector<Marred> marred_;  ///< in the order in which they were met
+  std::map<std::vector<std::int32_t>, std::size_t> marred_of_;
 };
 
 }  // namespace

@@ -81,6 +81,13 @@ void judge_noise(Judgement& j) {
 /// A median does not see what happens in one sample of twenty. Interrupted and congested machines dip too, so
 /// only a part that does so much more often than all others is named, and never as a fault.
 void judge_dips(Judgement& j) {
+  struct Dips {
+    results::Finding finding;
+    std::vector<std::int32_t> rows;
+    double share = 0;
+    std::size_t metrics = 0;
+  };
+  std::map<std::pair<std::int32_t, std::string>, Dips> stories;  // of a part in a suite: the metric with most
   for (const auto& s : j.series) {
     if (!is_population(s) || s.rows.size() < constants::peers_min_population) continue;
     const SeriesRow *worst = nullptr, *second = nullptr;
@@ -113,7 +120,19 @@ void judge_dips(Judgement& j) {
              std::to_string(worst->n) + " samples at less than " + percent(constants::dip) +
              " of its own median, of its " + std::to_string(s.rows.size() - 1) + " peers at most " +
              percent(share(second));
-    j.add(std::move(f), rows_of(*worst));
+    Dips& story = stories[{worst->entity, s.suite}];
+    ++story.metrics;
+    if (share(worst) > story.share) {
+      story.finding = std::move(f);
+      story.rows = rows_of(*worst);
+      story.share = share(worst);
+    }
+  }
+  for (auto& [part, story] : stories) {
+    if (story.metrics > 1)
+      story.finding.text += ", and so in " + std::to_string(story.metrics - 1) + " other metric" +
+                            (story.metrics > 2 ? "s" : "") + " of " + part.second;
+    j.add(std::move(story.finding), std::move(story.rows));
   }
 }
 

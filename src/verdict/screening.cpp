@@ -17,46 +17,12 @@
 namespace assay::verdict {
 namespace {
 
-Nested nested_of(const EntityIndex& of, const Population& p, const Test& t) {
-  std::vector<std::int32_t> nodes;
-  for (const auto i : t.members) nodes.push_back(of.node(p.members[i].row->entity));
-  return nested(values_of(p, t), nodes, p.noise_known ? p.se : 0.0);
-}
-
-std::vector<Test> tests_of(const EntityIndex& of, const std::vector<Population>& populations) {
-  std::vector<Test> tests;
-  for (std::size_t n = 0; n < populations.size(); ++n) {
-    const auto& p = populations[n];
-    if (p.shared || p.size() < constants::deletion_min) continue;
-    for (const bool low : {false, true}) {
-      Test t;
-      t.population = n;
-      t.weight = p.series->judging.weight;
-      for (std::size_t i = 0; i < p.size(); ++i) {
-        if ((p.split.apart && p.members[i].low) == low) t.members.push_back(i);
-      }
-      // A side of a split is a population of its own only when its spread is not negligible.
-      if (t.members.size() < (p.split.apart ? constants::peers_min_population : constants::deletion_min))
-        continue;
-      t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
-      t.nested = nested_of(of, p, t).share;
-      tests.push_back(t);
-      // Throttling shows in the rate as measured, and its clock explains it.
-      if (p.clocked && p.slope > 0) {
-        t.at_clock = false;
-        t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
-        tests.push_back(std::move(t));
-      }
-    }
-  }
-  return tests;
-}
-
 class Screener {
  public:
   Screener(const Judgement& j, Screening& out)
       : j_(j), out_(out), tests_(tests_of(j.entities, out.populations)) {
-    suites_ = combine(j.entities, out.populations, tests_);
+    suites_ = combine(j.entities, out.populations, tests_, true);
+    as_measured_ = combine(j.entities, out.populations, tests_, false);
     std::set<const Test*> heard;
     // Noise says nothing of how parts differ, and a sum of what nodes and devices have looks lighter than
     // either.
@@ -104,14 +70,10 @@ class Screener {
       screen(t, share);
       out_.budget += constants::alpha_fail * share;
     }
-    for (const auto& [name, c] : suites_) {
-      const double n = static_cast<double>(suites_.size());
-      const auto nodes = c.nodes();
-      const double of_nodes = nodes.empty() ? 0.0 : constants::node_share * joint;
-      screen(c, combined / n, (joint - of_nodes) / n);
-      screen_nodes(c, nodes, of_nodes / n);
-      out_.budget += constants::alpha_fail * (combined + joint) / n;
-    }
+    // What a clock explains shows in the rates as measured only.
+    const double throttled = as_measured_.empty() ? 0.0 : constants::throttled_share;
+    screen(suites_, (1 - throttled) * combined, (1 - throttled) * joint);
+    screen(as_measured_, throttled * combined, throttled * joint);
     spare_kinds();
     std::stable_sort(out_.suspects.begin(), out_.suspects.end(), [](const Suspect& a, const Suspect& b) {
       return std::pair(a.population, a.member) < std::pair(b.population, b.member);
@@ -285,6 +247,17 @@ class Screener {
     }
   }
 
+  void screen(const Suites& suites, double combined, double joint) {
+    for (const auto& [name, c] : suites) {
+      const double n = static_cast<double>(suites.size());
+      const auto nodes = c.nodes();
+      const double of_nodes = nodes.empty() ? 0.0 : constants::node_share * joint;
+      screen(c, combined / n, (joint - of_nodes) / n);
+      screen_nodes(c, nodes, of_nodes / n);
+      out_.budget += constants::alpha_fail * (combined + joint) / n;
+    }
+  }
+
   void screen(const Combined& c, double share, double joint_share) {
     const Abnormality a = abnormality(c.sums), story = abnormality(c.story);
     // A story leaves the metrics little to say jointly.
@@ -374,7 +347,7 @@ class Screener {
   const Judgement& j_;
   Screening& out_;
   std::vector<Test> tests_, own_;
-  Suites suites_;
+  Suites suites_, as_measured_;  ///< by what is left at equal clock, and by the rates
   TailPool pool_, among_nodes_, within_nodes_;
   double weights_ = 0;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> known_;

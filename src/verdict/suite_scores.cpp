@@ -76,17 +76,52 @@ std::vector<std::vector<std::size_t>> Combined::nodes() const {
   return usual_nodes;
 }
 
+Nested nested_of(const EntityIndex& of, const Population& p, const Test& t) {
+  std::vector<std::int32_t> nodes;
+  for (const auto i : t.members) nodes.push_back(of.node(p.members[i].row->entity));
+  return nested(values_of(p, t), nodes, p.noise_known ? p.se : 0.0);
+}
+
+std::vector<Test> tests_of(const EntityIndex& of, const std::vector<Population>& populations) {
+  std::vector<Test> tests;
+  for (std::size_t n = 0; n < populations.size(); ++n) {
+    const auto& p = populations[n];
+    if (p.shared || p.size() < constants::deletion_min) continue;
+    for (const bool low : {false, true}) {
+      Test t;
+      t.population = n;
+      t.weight = p.series->judging.weight;
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        if ((p.split.apart && p.members[i].low) == low) t.members.push_back(i);
+      }
+      // A side of a split is a population of its own only when its spread is not negligible.
+      if (t.members.size() < (p.split.apart ? constants::peers_min_population : constants::deletion_min))
+        continue;
+      t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
+      t.nested = nested_of(of, p, t).share;
+      tests.push_back(t);
+      // Throttling shows in the rate as measured, and its clock explains it.
+      if (p.clocked && p.slope > 0) {
+        t.at_clock = false;
+        t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
+        tests.push_back(std::move(t));
+      }
+    }
+  }
+  return tests;
+}
+
 std::string suite_of(const Population& p) {
   return p.series->suite + "\n" + p.series->kind + "\n" +
          p.series->strata[static_cast<std::size_t>(p.stratum)];
 }
 
 Suites combine(const EntityIndex& of, const std::vector<Population>& populations,
-               const std::vector<Test>& tests) {
+               const std::vector<Test>& tests, bool at_clock) {
   Suites suites;
   for (const auto& t : tests) {
     const auto& p = populations[t.population];
-    if (!t.at_clock || p.split.apart) continue;
+    if (t.at_clock != at_clock || p.split.apart) continue;
     auto& c = suites[suite_of(p)];
     c.tests.push_back(&t);
     for (std::size_t k = 0; k < t.members.size(); ++k) {

@@ -12,6 +12,7 @@
 
 #include "verdict/abnormality.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/nested.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
@@ -50,9 +51,14 @@ struct Combined {
 using Suites = std::map<std::string, Combined>;
 
 std::string suite_of(const Population& p);
-/// By suite, kind of part and stratum; of two tests and six entities at least. `tests` must outlive it.
+/// Of populations that are judged by how their parts differ: each side of a split, and where the clock
+/// explains some of it also the rates as measured.
+std::vector<Test> tests_of(const EntityIndex& of, const std::vector<Population>& populations);
+Nested nested_of(const EntityIndex& of, const Population& p, const Test& t);
+/// By suite, kind of part and stratum; of two tests and six entities at least. Of the tests at equal clock,
+/// or of those of the rates as measured. `tests` must outlive it.
 Suites combine(const EntityIndex& of, const std::vector<Population>& populations,
-               const std::vector<Test>& tests);
+               const std::vector<Test>& tests, bool at_clock);
 /// The values that a test is about.
 std::vector<double> values_of(const Population& p, const Test& t);
 /// Tests of what each metric of a story has of its own: parts differ less in it, and what one metric shows

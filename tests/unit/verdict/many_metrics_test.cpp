@@ -2,6 +2,7 @@
 // Simulated nodes of several devices, and metrics that move together.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -50,6 +51,37 @@ TEST(VerdictManyMetrics, ASlowDeviceIsFoundWhereMetricsMoveTogether) {
       EXPECT_THAT(failed(*r.verdict), UnorderedElementsAre(HasSubstr("03/gpu0")))
           << nodes << " " << devices << " " << percent << " " << seed;
     }
+}
+
+/// Its clock explains what it lacks: at equal clock nothing is wrong with it.
+TEST(VerdictManyMetrics, AThrottledDeviceIsFoundWhateverItLoses) {
+  for (const int percent : {8, 12, 15, 20, 25, 40})
+    for (const auto& [nodes, devices] : {std::pair{64, 1}, {20, 3}}) {
+      auto spec = of_devices(nodes, devices, static_cast<std::uint64_t>(percent),
+                             {"throttle:node=10,device=0,percent=" + std::to_string(percent)});
+      spec.clock_cv = 0.005;
+      spec.node_cv = devices > 1 ? 0.01 : 0;
+      const auto r = simulate::run(spec);
+      EXPECT_THAT(failed(*r.verdict), UnorderedElementsAre(HasSubstr("10/gpu0")))
+          << percent << " " << devices;
+    }
+}
+
+/// Samples that fail now and then in many metrics of a device are one story.
+TEST(VerdictManyMetrics, DipsAndImpossibleValuesOfADeviceAreToldOnce) {
+  auto spec = of_devices(10, 1, 1, {"slow:node=3,percent=40,duty=0.4"});
+  spec.samples = 100;
+  const auto dips = simulate::run(spec);
+  std::map<std::string, int> by_suite;
+  for (const auto& f : dips.verdict->findings)
+    if (f.severity == "WARN") ++by_suite[f.suite];
+  EXPECT_EQ(by_suite["gemm"], 1);
+  EXPECT_EQ(by_suite["memory"], 1);
+  const auto dead = simulate::run(of_devices(7, 1, 1, {"dead:node=4,duty=0.3"}));
+  const auto& reasons = dead.verdict->reasons;
+  EXPECT_EQ(std::count_if(reasons.begin(), reasons.end(),
+                          [](const auto& r) { return r.find("an impossible value") != std::string::npos; }),
+            1);
 }
 
 /// What one metric of a device lacks against its other metrics is not hidden by how devices differ.
