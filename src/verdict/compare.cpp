@@ -258,8 +258,9 @@ void note_nodes(const std::map<std::string, std::string>& there,
     notes.push_back(counted(missing, "node has values only in " + side, "nodes have values only in " + side));
 }
 
-/// Nodes that lost speed where the others did not: what is said of the fleet does not show them.
-void note_odd_nodes(const std::vector<MetricComparison>& metrics, std::vector<std::string>& notes) {
+/// Nodes that lost speed where the others did not: what is said of the fleet does not show them. Returns
+/// whether there are such.
+bool note_odd_nodes(const std::vector<MetricComparison>& metrics, std::vector<std::string>& notes) {
   struct Odd {
     std::size_t metrics = 0;
     double least = 1;
@@ -290,6 +291,7 @@ void note_odd_nodes(const std::vector<MetricComparison>& metrics, std::vector<st
   if (!names.empty())
     notes.push_back(counted(names, "part is slower in B than in A, unlike the others",
                             "parts are slower in B than in A, unlike the others"));
+  return !names.empty();
 }
 
 void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
@@ -345,7 +347,7 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
     const auto other = sides_b.find(name);
     if (other != sides_b.end()) out.metrics.push_back(compare_metric(side, other->second, options));
   }
-  note_odd_nodes(out.metrics, out.notes);
+  const bool odd = note_odd_nodes(out.metrics, out.notes);
   adjust(out.metrics);
   double logs = 0;
   std::size_t judged = 0;
@@ -357,6 +359,10 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
   }
   if (judged > 0) out.ratio = std::exp(logs / static_cast<double>(judged));
   out.relation = overall(out.metrics);
+  // The fleet is the same, and some of it is not.
+  const bool dead = std::ranges::any_of(b, [](const Snapshot& run) { return !run.left_out.empty(); });
+  if ((odd || dead) && (out.relation == Relation::same || out.relation == Relation::faster))
+    out.relation = Relation::ambiguous;
   const bool good = out.relation == Relation::same || out.relation == Relation::faster;
   out.exit_code = good ? 0 : out.relation == Relation::slower ? 1 : static_cast<int>(ExitCode::inconclusive);
   return out;

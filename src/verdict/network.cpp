@@ -120,7 +120,8 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   f.evidence = s.path;
   f.text = f.name + (f.part.empty() ? "" : " (" + f.part + ")") + ": " + what_is_slow(c) + ", " + s.full() +
            " " + format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
-           " of " + std::to_string(*f.controls) + " others, deficit " + percent(*f.deficit) +
+           " of " + std::to_string(*f.controls) +
+           (*f.controls == 1 ? " other, deficit " : " others, deficit ") + percent(*f.deficit) +
            " (n=" + std::to_string(*f.samples) + ")";
   if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
   f.text += retested          ? ", confirmed by the retest"

@@ -27,6 +27,11 @@ std::string range(double low, double high) {
   return text;
 }
 
+/// 1010 and not 1.01e+03.
+std::string times(double factor) {
+  return factor < 100 ? fmt::format("{:.3g}", factor) : fmt::format("{:.0f}", factor);
+}
+
 struct Shown {
   double deficit = 0, low = 0, high = 0;
   std::int64_t samples = 0, controls = 0;
@@ -65,6 +70,7 @@ std::string standing(const PeerFinding& f) {
            percent(fraction(f.retest.deficit)) + ")";
   const char *chance = "no proof of a fault: healthy parts of heavy-tailed rates can be as far out",
              *kind = "a share this large may be another kind of part: compare it with a limit or a baseline";
+  if (f.coarse) return "smoke fails only what lacks over " + percent(constants::coarse_deficit);
   if (f.retest.confirmed)
     return "in " + count(f.retest.samples, "retest sample", "retest samples") + " too; " +
            (f.suspect.spared ? kind : chance);
@@ -134,7 +140,7 @@ std::string sentence(const PeerFinding& f, const results::Finding& out) {
   const char* than = lower ? ") slower than " : ") below ";
   // "50 % slower" reads as one and a half times as long, and means twice.
   const std::string distance = lower && *out.deficit > 1.0 / 3
-                                   ? fmt::format("{:.3g} times ", 1 / (1 - *out.deficit))
+                                   ? times(1 / (1 - *out.deficit)) + " times "
                                    : percent(*out.deficit) + " (" + range(v.low, v.high) + than;
   std::string text = s.full() + " " + format_quantity(*out.value, s.unit) + ", " + distance +
                      format_quantity(*out.reference, s.unit) + " of its " +

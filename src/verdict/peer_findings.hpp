@@ -21,6 +21,7 @@ struct PeerFinding {
   std::size_t lasting_blocks = 0;  ///< blocks of the screening in which it was slower than delta
   double lasting_s = 0;
   bool throttle_counted = false, intermittent = false, fail = false;
+  bool coarse = false;  ///< smoke lets a deficit of this size pass
 };
 
 void add_peer_finding(Judgement& j, const PeerFinding& f);

@@ -208,7 +208,10 @@ class Peers {
     f.intermittent = f.retest.measured && f.retest.refuted;
     f.fail = s->sure && (retest_says || (then && (!f.retest.measured || f.intermittent)));
     const double shown = f.retest.measured && !f.intermittent ? f.retest.deficit : s->deficit;
-    if (j_.results.info.level == "smoke" && fraction(shown) <= constants::coarse_deficit) f.fail = false;
+    if (j_.results.info.level == "smoke" && fraction(shown) <= constants::coarse_deficit) {
+      f.coarse = f.fail;
+      f.fail = false;
+    }
     return f;
   }
 

@@ -49,6 +49,7 @@ class Compare(FleetTest):
         self.assay(*fleet, "a.h5")
         self.assay(*fleet, "b.h5", "--run", "1", "--fault", "dead:node=3,value=0")
         result = self.assay("compare", "a.h5", "b.h5")
+        self.assert_code(result, 3)
         self.assertIn("1 node has values only in A: sim03", result.stdout)
         self.assertRegex(result.stdout, r"b\.h5: 1 part with values that cannot be is left\s+out: sim03/gpu0")
 
@@ -56,9 +57,12 @@ class Compare(FleetTest):
         fleet = ["simulate", "--nodes", "24", "--metrics", "memory", "-o"]
         self.assay(*fleet, "a.h5")
         self.assay(*fleet, "b.h5", "--run", "1")
-        self.assertNotIn("unlike the others", self.assay("compare", "a.h5", "b.h5").stdout)
+        result = self.assay("compare", "a.h5", "b.h5")
+        self.assert_code(result, 0)
+        self.assertNotIn("unlike the others", result.stdout)
         self.assay(*fleet, "b.h5", "--run", "1", "--force", "--fault", "slow:node=4,percent=30")
         result = self.assay("compare", "a.h5", "b.h5")
+        self.assert_code(result, 3)
         self.assertRegex(" ".join(result.stdout.split()), r"1 part is slower in B than in A, unlike the others: sim04\b.* (29|30)\.\d %, and \d+ more")
 
     def test_few_nodes_are_too_few_however_many_devices(self):
