@@ -79,6 +79,7 @@ Json of_retests_and_time() {
               {"dip", dip},
               {"dips_min", dips_min},
               {"dips_min_samples", dips_min_samples},
+              {"dips_min_links", dips_min_links},
               {"dips_factor", dips_factor},
               {"delta_drift", delta_drift},
               {"drift_least_samples", drift_least_samples},

@@ -78,6 +78,49 @@ void judge_noise(Judgement& j) {
   }
 }
 
+namespace {
+
+/// A part with its samples, and those that dip.
+struct Dipping {
+  std::int32_t entity = -1;
+  std::vector<std::int32_t> rows;
+  std::int64_t dips = 0, n = 0;
+  double median = results::not_taken;  ///< of its samples, where they are of one row
+  double share() const {
+    return static_cast<double>(dips) / static_cast<double>(std::max<std::int64_t>(n, 1));
+  }
+};
+
+/// The parts of a series that can be compared: its entities, of links between nodes the nodes. Empty where
+/// ranks disturb one another.
+std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s) {
+  std::vector<Dipping> parts;
+  const bool links = s.kind == "link";
+  if (links ? !s.judged || s.is_of(results::MetricClass::storage) : !is_population(s)) return parts;
+  std::map<std::int32_t, Dipping> nodes;
+  for (const auto& row : s.rows) {
+    if (!links) {
+      if (j.entities.shares_cores(row.entity) && !s.takes_turns) return {};
+      parts.push_back({row.entity, rows_of(row), row.dips, row.n, row.median});
+      continue;
+    }
+    const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
+    if (from < 0 || to < 0 || from == to) continue;
+    if (j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination)) return {};
+    for (const auto node : {from, to}) {
+      auto& part = nodes[node];
+      part.entity = node;
+      part.rows = {node};
+      part.dips += row.dips;
+      part.n += row.n;
+    }
+  }
+  for (auto& [node, part] : nodes) parts.push_back(std::move(part));
+  return parts;
+}
+
+}  // namespace
+
 /// A median does not see what happens in one sample of twenty. Interrupted and congested machines dip too, so
 /// only a part that does so much more often than all others is named, and never as a fault.
 void judge_dips(Judgement& j) {
@@ -89,43 +132,38 @@ void judge_dips(Judgement& j) {
   };
   std::map<std::pair<std::int32_t, std::string>, Dips> stories;  // of a part in a suite: the metric with most
   for (const auto& s : j.series) {
-    if (!is_population(s) || s.rows.size() < constants::peers_min_population) continue;
-    const SeriesRow *worst = nullptr, *second = nullptr;
-    auto share = [](const SeriesRow* row) {
-      return row == nullptr ? 0.0 : row->dips / static_cast<double>(std::max(row->n, 1));
-    };
-    bool shared = false;
-    for (const auto& row : s.rows) {
-      shared = shared || (j.entities.shares_cores(row.entity) && !s.takes_turns);
-      if (worst == nullptr || share(&row) > share(worst)) {
-        second = worst;
-        worst = &row;
-      } else if (second == nullptr || share(&row) > share(second)) {
-        second = &row;
-      }
-    }
-    if (shared || worst->n < constants::dips_min_samples || worst->dips < constants::dips_min) continue;
-    if (share(worst) < constants::dips_factor * std::max(share(second), 1.0 / worst->n)) continue;
-    auto f = j.about(worst->entity, "WARN", "abnormality", "intermittent");
+    auto parts = dipping_parts(j, s);
+    if (parts.size() < constants::peers_min_population) continue;
+    std::partial_sort(parts.begin(), parts.begin() + 2, parts.end(),
+                      [](const Dipping& a, const Dipping& b) { return a.share() > b.share(); });
+    const Dipping &worst = parts[0], &second = parts[1];
+    const bool links = s.kind == "link";
+    if (worst.n < constants::dips_min_samples ||
+        worst.dips < (links ? constants::dips_min_links : constants::dips_min))
+      continue;
+    if (worst.share() < constants::dips_factor * std::max(second.share(), 1.0 / static_cast<double>(worst.n)))
+      continue;
+    auto f = j.about(worst.entity, "WARN", "abnormality", "intermittent");
     f.suite = s.suite;
     f.metric = s.full();
     f.unit = s.unit;
-    f.value = worst->median;
+    if (!std::isnan(worst.median)) f.value = worst.median;
     f.reference_kind = "peers";
-    f.samples = worst->n;
-    f.controls = static_cast<std::int64_t>(s.rows.size()) - 1;
+    f.samples = worst.n;
+    f.controls = static_cast<std::int64_t>(parts.size()) - 1;
     f.action = "MONITOR";
     f.evidence = s.path;
-    f.text = f.name + ": " + s.full() + ": " + std::to_string(worst->dips) + " of " +
-             std::to_string(worst->n) + " samples at less than " + percent(constants::dip) +
-             " of its own median, of its " + std::to_string(s.rows.size() - 1) + " peers at most " +
-             percent(share(second));
-    Dips& story = stories[{worst->entity, s.suite}];
+    f.text = f.name + ": " + s.full() + ": " + std::to_string(worst.dips) + " of " + std::to_string(worst.n) +
+             " samples" + (links ? " of its links at less than " : " at less than ") +
+             percent(constants::dip) +
+             (links ? " of the link's median, of its " : " of its own median, of its ") +
+             std::to_string(parts.size() - 1) + " peers at most " + percent(second.share());
+    Dips& story = stories[{worst.entity, s.suite}];
     ++story.metrics;
-    if (share(worst) > story.share) {
+    if (worst.share() > story.share) {
       story.finding = std::move(f);
-      story.rows = rows_of(*worst);
-      story.share = share(worst);
+      story.rows = worst.rows;
+      story.share = worst.share();
     }
   }
   for (auto& [part, story] : stories) {

@@ -111,6 +111,18 @@ TEST(VerdictNetwork, AHundredthOfTheRateNeedsNoRetest) {
   EXPECT_THAT(named(without_retest(50), "WARN"), UnorderedElementsAre("sim03"));
 }
 
+/// Slow in less than half of the samples: no median shows it.
+TEST(VerdictNetwork, ANicThatIsSlowNowAndThenIsNamed) {
+  for (const char* fault :
+       {"slow:node=3,nic=0,percent=90,duty=0.45", "slow:node=3,nic=0,factor=0.001,duty=0.3"}) {
+    auto spec = all_pairs(10, 0, 1, {fault});
+    spec.samples = 100;
+    const auto r = simulate::run(spec);
+    EXPECT_THAT(named(*r.verdict, "WARN"), UnorderedElementsAre("sim03"));
+    EXPECT_THAT(named(*r.verdict, "FAIL"), IsEmpty());
+  }
+}
+
 TEST(VerdictNetwork, ALimitOfOneNodeFailsNoOther) {
   const auto spec = all_pairs(8, 0, 1, {slow_nic(3, 50)});
   auto r = screened(spec);
