@@ -35,7 +35,7 @@ struct Unit {
   double factor;
   bool large, small, binary;
 };
-constexpr std::array<Unit, 18> units{{{"B/s", "B/s", 1, true, false, true},
+constexpr std::array<Unit, 19> units{{{"B/s", "B/s", 1, true, false, true},
                                       {"b/s", "B/s", 0.125, true, false, false},
                                       {"bit/s", "B/s", 0.125, true, false, false},
                                       {"FLOP/s", "FLOP/s", 1, true, false, false},
@@ -52,6 +52,7 @@ constexpr std::array<Unit, 18> units{{{"B/s", "B/s", 1, true, false, true},
                                       {"K", "K", 1, false, false, false},
                                       {"nat", "nat", 1, false, true, false},
                                       {"1", "1", 1, false, false, false},
+                                      {"%", "1", 0.01, false, false, false},
                                       {"count", "count", 1, false, false, false}}};
 constexpr std::array<Factor, 5> large_prefixes{
     {{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}}};
@@ -169,7 +170,7 @@ double parse_quantity(std::string_view text, std::string& base_unit) {
   }
   throw_usage(
       quoted(text) + " has the unknown unit " + quoted(parts->unit) +
-      " (units: B, B/s, b/s, FLOP/s, token/s, op/s, Hz, W, J, K, s, nat, 1, count, with SI prefixes)");
+      " (units: B, B/s, b/s, FLOP/s, token/s, op/s, Hz, W, J, K, s, nat, 1, %, count, with SI prefixes)");
 }
 
 std::string format_quantity(double value, std::string_view unit) {

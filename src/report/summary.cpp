@@ -182,12 +182,17 @@ std::string reasons_text(const VerdictData& verdict, std::size_t width, std::siz
   std::set<std::string> told;
   for (const auto& f : verdict.findings) told.insert(f.text);
   std::string out;
-  std::size_t shown = 0;
+  std::size_t shown = 0, above = 0;
   for (const auto& reason : verdict.reasons) {
-    if (told.contains(reason)) continue;
+    if (told.contains(reason)) {
+      ++above;
+      continue;
+    }
     if (shown++ < most) out += wrap("open  " + reason, width, 6);
   }
   if (shown > most) out += fmt::format("      +{} more open\n", shown - most);
+  if (shown == 0 && above > 0 && verdict.state == "INCONCLUSIVE")
+    out += wrap(fmt::format("open  evidence is missing: see {} above", plural(above, "warning")), width, 6);
   return out;
 }
 

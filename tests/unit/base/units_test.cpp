@@ -57,6 +57,7 @@ double quantity(const char* text, const char* expected_unit) {
 TEST(ParseQuantity, ConvertsToBaseUnits) {
   EXPECT_DOUBLE_EQ(quantity("180 GB/s", "B/s"), 1.8e11);
   EXPECT_DOUBLE_EQ(quantity("180 MB/s", "B/s"), 1.8e8);
+  EXPECT_DOUBLE_EQ(quantity("97 %", "1"), 0.97);
   EXPECT_DOUBLE_EQ(quantity("400 Gb/s", "B/s"), 5e10);
   EXPECT_DOUBLE_EQ(quantity("400Gbit/s", "B/s"), 5e10);
   EXPECT_DOUBLE_EQ(quantity("1 GiB/s", "B/s"), 0x1p30);
