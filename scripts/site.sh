@@ -16,6 +16,8 @@ site_number() {  # NAME: a setting that must be a whole number
 
 # Settings: ASSAY_SITE, or /etc/assay/site.conf where that exists, or the defaults.
 site_load() {
+  # Prologs, health checks and nights of cron are root's, which Open MPI refuses without these.
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   umask go-w  # directories that others can write are refused by the next step of the same night
   ASSAY=assay ASSAY_RESULTS=/var/lib/assay ASSAY_LAUNCH=mpirun ASSAY_RANKS=auto ASSAY_LEVEL=standard ASSAY_OPTIONS=''
   ASSAY_PROM='' ASSAY_NOTIFY='' ASSAY_KEEP_NIGHTS=30 ASSAY_KEEP_WEEKS=52 ASSAY_LOCK_HOURS=24
@@ -114,7 +116,6 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
   local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() options=(--require coverage) variable ranks
   # MPI would take the batch system's variables for those of this run.
   for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   if [ -n "$others" ]; then
     options=(--device host) suites=inventory  # GPUs of other jobs are not touched
     if [[ $given =~ ^[0-9]+(,[0-9]+)*$ ]]; then
@@ -179,8 +180,6 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
   read -r -a options <<<"$ASSAY_OPTIONS"
   # An empty directory is no history yet.
   if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
-  # A night of cron or systemd is root's, which Open MPI refuses without these.
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   site_forward "$ASSAY" run "${launcher[@]}" --require coverage "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
     >"$directory/run.log" 2>&1 || launched=$?
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 
 #include "base/glob.hpp"
 #include "verdict/limits.hpp"
@@ -26,8 +27,6 @@ bool names_suite_or_metric(const std::vector<std::unique_ptr<Suite>>& suites, co
   });
 }
 
-}  // namespace
-
 std::vector<std::string> unmatched_names(const Config& config, const Plan& plan,
                                          const std::vector<std::unique_ptr<Suite>>& suites) {
   std::vector<std::string> lines;
@@ -45,6 +44,8 @@ std::vector<std::string> unmatched_names(const Config& config, const Plan& plan,
           name));
   return lines;
 }
+
+}  // namespace
 
 void warn_of_unmatched(const Config& config, const Plan& plan,
                        const std::vector<std::unique_ptr<Suite>>& suites) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "run/planner.hpp"
@@ -10,12 +9,8 @@
 
 namespace assay {
 
-/// A line for each limit of --limits and each name of --require that no case of the plan matches: the run
-/// would end INCONCLUSIVE. Counters are not known before the run; a name of --require may be one.
-std::vector<std::string> unmatched_names(const Config& config, const Plan& plan,
-                                         const std::vector<std::unique_ptr<Suite>>& suites);
-
-/// The same on standard error.
+/// Prints a line for each limit of --limits and each name of --require that no case of the plan matches: the
+/// run would end INCONCLUSIVE. Counters are not known before the run; a name of --require may be one.
 void warn_of_unmatched(const Config& config, const Plan& plan,
                        const std::vector<std::unique_ptr<Suite>>& suites);
 

@@ -149,9 +149,9 @@ inline constexpr std::size_t retest_most_candidates = 256;
 inline constexpr double dip = 0.8;
 inline constexpr std::int32_t dips_min = 3;
 inline constexpr std::int32_t dips_min_samples = 60;
-// Of links, each of which dips for both of its ends.
-inline constexpr std::int32_t dips_min_links = 10;
 inline constexpr double dips_factor = 3.0;
+// Least dips of a node's links, each of which dips for both of its ends.
+inline constexpr std::int32_t dips_min_links = 10;
 // Drift: steady loss against the peers over the whole case or soak; least samples and seconds of a case;
 // stretches that a case is divided into; least number of files.
 inline constexpr double delta_drift = 0.02;

@@ -110,8 +110,9 @@ class Ends {
     return from != to && (from == c.part || to == c.part);
   }
 
-  /// Where all that two switches carry between them is slow, either may be at fault, or what joins them.
   enum class Ways { both, one };
+  /// Where all that two switches carry between them is slow, either may be at fault, or what joins them.
+  /// `one`: by what the one sends to the other.
   std::optional<EndClaim> worst_path(Ways ways) {
     std::map<std::pair<std::int32_t, std::int32_t>, EndClaim> paths;
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, EndTraffic> by_end;  // path, end
@@ -119,9 +120,8 @@ class Ends {
       const auto from = part_of(l.row->source, Level::path), to = part_of(l.row->destination, Level::path);
       if (l.part >= 0 || from < 0 || to < 0 || from == to) continue;
       if (slow_below(from) || slow_below(to)) continue;  // its nodes are at fault
-      const auto [low, high] = ways == Ways::both
-                                   ? std::minmax(from, to)
-                                   : std::pair<const std::int32_t&, const std::int32_t&>(from, to);
+      const bool turn = ways == Ways::both && to < from;
+      const auto low = turn ? to : from, high = turn ? from : to;
       auto& c = paths[{low, high}];
       c.part = low;
       c.other = high;
