@@ -50,7 +50,7 @@ Nested nested(std::span<const double> values, std::span<const std::int32_t> node
   const double nodes = static_cast<double>(parts.of.size());
   if (parts.of.size() < constants::peers_min_population || parts.per_node < 1.5) return out;
 
-  std::vector<double> medians, off;
+  std::vector<double> medians, scaled;
   for (const auto& of : parts.of) {
     std::vector<double> own;
     double sum = 0;
@@ -59,10 +59,10 @@ Nested nested(std::span<const double> values, std::span<const std::int32_t> node
       sum += values[i];
     }
     const double m = static_cast<double>(own.size());
-    for (const double v : own) off.push_back((v - sum / m) * std::sqrt(m / std::max(1.0, m - 1)));
+    for (const double v : own) scaled.push_back((v - sum / m) * std::sqrt(m / std::max(1.0, m - 1)));
     medians.push_back(median(own));
   }
-  const double within = std::pow(mad_sigma(off), 2), between = std::pow(mad_sigma(medians), 2);
+  const double within = std::pow(mad_sigma(scaled), 2), between = std::pow(mad_sigma(medians), 2);
   // A median of three or more has pi/2 times the variance of a mean.
   const double expected = within / parts.per_node * (parts.per_node < 2.5 ? 1.0 : 1.57);
   const double real = between - expected;
@@ -76,11 +76,14 @@ Nested nested(std::span<const double> values, std::span<const std::int32_t> node
   out.nodes = abnormality(medians, within > 0 ? noise * std::sqrt(expected / within) : 0.0);
   // What devices add to their node's median is light-tailed.
   out.nodes.real *= std::sqrt(real / between);
-  std::vector<double> own(values.size(), 0.0);
+  out.off.assign(values.size(), 0.0);
+  out.others.assign(values.size(), 0);
   for (const auto& of : parts.of)
-    for (const auto i : of)
-      if (of.size() > 1) own[i] = values[i] - median_of_others(values, of, i);
-  out.within = abnormality(own, noise);
+    for (const auto i : of) {
+      out.others[i] = of.size() - 1;
+      if (of.size() > 1) out.off[i] = values[i] - median_of_others(values, of, i);
+    }
+  out.within = abnormality(out.off, noise);
   return out;
 }
 

@@ -21,6 +21,8 @@ struct Nested {
   Abnormality nodes;                 ///< of the nodes' medians
   Abnormality within;                ///< of each value less the median of the others of its node
   std::vector<std::size_t> node_of;  ///< of each value, its place in `nodes`
+  std::vector<std::size_t> others;   ///< of each value, how many other values its node has
+  std::vector<double> off;           ///< of each value, less the median of the others of its node
 
   /// Whether this holds for a value's node among nodes, or for the value within its node: what is far out
   /// among all values must be one of these. `holds(Abnormality, place)`. True where nodes do not tell.

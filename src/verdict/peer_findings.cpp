@@ -49,7 +49,7 @@ Shown shown(const PeerFinding& f) {
           f.suspect.deficit - half,
           f.suspect.deficit + half,
           p.members[f.member].row->n,
-          static_cast<std::int64_t>(p.size()) - 1,
+          static_cast<std::int64_t>(f.suspect.siblings > 0 ? f.suspect.siblings : p.size() - 1),
           false};
 }
 
@@ -82,6 +82,9 @@ std::string standing(const PeerFinding& f) {
            " without enough samples or controls beside";
   if (f.suspect.candidate) return "not confirmed: not measured again";
   if (f.suspect.spared) return kind;
+  if (f.suspect.siblings > 0)
+    return "among all " + count(static_cast<std::int64_t>(p.size()), "part", "parts") +
+           " no outlier, since nodes differ more";
   if (!p.noise_known) return "too few samples for a decision at " + delta;
   if (!p.eligible()) return "not judged to " + delta + ": the resolution is " + percent(p.effective_delta());
   if (fraction(f.suspect.deficit) < f.suspect.delta) return "less than " + delta;
@@ -114,8 +117,9 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   out.metric = s.full();
   out.unit = s.unit;
   out.better = results::to_string(s.better);
-  const double centre =
-      f.suspect.at_clock ? p.members[f.member].rate + f.suspect.deficit : p.reference(f.member);
+  const double centre = f.suspect.at_clock || f.suspect.siblings > 0
+                            ? p.members[f.member].rate + f.suspect.deficit
+                            : p.reference(f.member);
   out.reference = from_log_rate(centre, s.better);
   out.value = from_log_rate(centre - v.deficit, s.better);
   out.reference_kind = "peers";
@@ -133,6 +137,11 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   return out;
 }
 
+std::string compared_with(const PeerFinding& f) {
+  if (f.suspect.siblings > 0) return "the " + std::to_string(f.suspect.siblings) + " other parts of its node";
+  return "its " + count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers");
+}
+
 std::string sentence(const PeerFinding& f, const results::Finding& out) {
   const auto& s = *f.population->series;
   const Shown v = shown(f);
@@ -143,8 +152,7 @@ std::string sentence(const PeerFinding& f, const results::Finding& out) {
                                    ? times(1 / (1 - *out.deficit)) + " times "
                                    : percent(*out.deficit) + " (" + range(v.low, v.high) + than;
   std::string text = s.full() + " " + format_quantity(*out.value, s.unit) + ", " + distance +
-                     format_quantity(*out.reference, s.unit) + " of its " +
-                     count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers") + ", " +
+                     format_quantity(*out.reference, s.unit) + " of " + compared_with(f) + ", " +
                      kind_text(f) + ", " + standing(f) + ", n=" + std::to_string(v.samples) + ", " +
                      p_text(f.p);
   if (f.suspect.combined) text += " by all metrics of the suite together";
@@ -213,10 +221,11 @@ void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
   out.samples = n;
   const bool grouped = p.split.found && !p.split.apart;
   out.text = "cluster: " + p.series->full() + ": " + std::to_string(parts.size()) + " of " +
-             std::to_string(p.size()) + " are slow by " + range(least, shown(*worst).deficit) +
-             (grouped ? in_common(p.split) : "") + (worst->fail ? ", each of them " : ", ") +
-             standing(*worst) + whole_nodes(j, p, rows) + "; members " + first_of(out.members) +
-             next_step(*worst);
+             std::to_string(p.size()) +
+             (worst->suspect.siblings > 0 ? " are slow for their nodes by " : " are slow by ") +
+             range(least, shown(*worst).deficit) + (grouped ? in_common(p.split) : "") +
+             (worst->fail ? ", each of them " : ", ") + standing(*worst) + whole_nodes(j, p, rows) +
+             "; members " + first_of(out.members) + next_step(*worst);
   j.add(std::move(out), rows);
 }
 

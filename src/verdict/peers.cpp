@@ -90,7 +90,7 @@ class Peers {
       ++story.metrics;
       story.p = std::min(story.p, s.p);
       const auto key = [&](const Suspect& x) {
-        return std::tuple(named_.contains(&x), x.sure, x.candidate, rank_of(screening_, x));
+        return std::tuple(named_.contains(&x), x.sure, x.candidate, x.siblings == 0, rank_of(screening_, x));
       };
       if (story.lead == nullptr || key(s) > key(*story.lead)) story.lead = &s;
     }
@@ -146,14 +146,16 @@ class Peers {
 
   /// Parts that are slow together are one finding, those that are told to be faulty apart from those that are
   /// not.
-  enum class Company { failed, open, spared };
-  using Group = std::pair<std::size_t, Company>;  ///< population; of those spared, the first of the suite
+  enum class Company { failed, open, spared, within };
+  /// Population; of those spared and of those that are slow within their node, the first of the suite.
+  using Group = std::pair<std::size_t, Company>;
   static constexpr std::size_t no_group = ~std::size_t{0};
   Group group_of(const PeerFinding& f) const {
     const auto& split = f.population->split;
     const auto index = static_cast<std::size_t>(f.population - screening_.populations.data());
     const bool together = split.found && !split.apart && f.population->members[f.member].low;
     if (f.suspect.spared && !split.apart) return {first_of_suite(*f.population->series), Company::spared};
+    if (f.suspect.siblings > 0) return {first_of_suite(*f.population->series), Company::within};
     if (!together || f.intermittent) return {no_group, Company::open};
     return {index, f.fail ? Company::failed : Company::open};
   }

@@ -49,7 +49,7 @@ class Screener {
     }
     for (const auto& t : tests_)
       if (!heard.contains(&t) && t.at_clock) add(t);
-    lend_spreads();
+    lend_spreads(out.populations, suites_, tests_, own_);
   }
 
   void run() {
@@ -86,6 +86,7 @@ class Screener {
   void spare_kinds() {
     std::map<std::size_t, std::vector<double>> slowness;  // of all members of a population, the slowest first
     for (auto& s : out_.suspects) {
+      if (s.siblings > 0) continue;
       const auto& p = out_.populations[s.population];
       auto& all = slowness[s.population];
       if (all.empty()) {
@@ -99,35 +100,6 @@ class Screener {
       const auto company = static_cast<std::size_t>(half - all.begin());
       s.spared = faster || may_be_a_kind(company, p.size(), company > 0 ? all[company / 2] : s.deficit);
       if (s.spared) s.candidate = s.sure = false;
-    }
-  }
-
-  using SpreadPools = std::map<std::string, SpreadPool>;  ///< by suite_of
-
-  /// A dozen parts know their own spread badly; a dozen metrics of them that spread alike know it well.
-  void lend_spreads() {
-    const auto add = [](SpreadPool& pool, const Abnormality& a) {
-      if (a.size < constants::deletion_most) pool.add(a.variance, static_cast<double>(a.size) - 1);
-    };
-    SpreadPools rates, own;
-    for (const auto& [name, c] : suites_)
-      for (const auto& voice : c.voices)
-        add(rates[name], (**std::min_element(voice.begin(), voice.end(), [](auto x, auto y) {
-                           return x->result.variance < y->result.variance;
-                         })).result);
-    for (const auto& t : own_) add(own[suite_of(out_.populations[t.population])], t.result);
-    lend(rates, tests_);
-    lend(own, own_);
-  }
-  void lend(const SpreadPools& pools, std::vector<Test>& tests) const {
-    std::map<std::string, SpreadPrior> priors;
-    for (const auto& [name, pool] : pools)
-      priors[name] = pool.prior(constants::spread_metrics, static_cast<double>(constants::deletion_most));
-    for (auto& t : tests) {
-      const auto& p = out_.populations[t.population];
-      const auto prior = priors.find(suite_of(p));
-      if (prior != priors.end() && t.at_clock && !p.split.apart)
-        moderate(t.result, values_of(p, t), prior->second);
     }
   }
 
@@ -245,6 +217,33 @@ class Screener {
       s.note = may_warn && gross && !s.warn && !s.candidate;
       if (s.warn || s.candidate || s.note) add(s);
     }
+    if (by_node.tells && may_warn) screen_within(t, by_node, share);
+  }
+
+  /// A device may be slow for its node and as fast as any of all nodes. That is a warning only: it was as
+  /// good as a healthy device elsewhere. Of two devices nobody knows which one is unusual.
+  void screen_within(const Test& t, const Nested& by_node, double share) {
+    for (std::size_t k = 0; k < t.members.size(); ++k) {
+      if (known_.contains({t.population, t.members[k]}) || by_node.others[k] < 2) continue;
+      Suspect s = make_within(t, by_node, k);
+      s.p = std::min(1.0, 2 * family_p(by_node.within, k) / share);
+      const double trust = trust_in_tails(by_node.within, log_deficit(s.delta));
+      s.warn =
+          noticeable(out_.populations[t.population], s) &&
+          abnormal(by_node.within, k, constants::alpha_warn * share / 2) &&
+          surely_abnormal(by_node.within, k, constants::alpha_warn_heavy * share / 2, within_nodes_, trust);
+      if (s.warn) add(s);
+    }
+  }
+  Suspect make_within(const Test& t, const Nested& by_node, std::size_t k) const {
+    Suspect s = make(t, t.members[k]);
+    if (!by_node.tells) return s;
+    s.deficit = -by_node.off[k];
+    s.siblings = by_node.others[k];
+    std::size_t company = 0;
+    for (const double off : by_node.off) company += -off >= s.deficit / 2 ? 1 : 0;
+    s.spared = may_be_a_kind(company, by_node.off.size(), s.deficit);
+    return s;
   }
 
   void screen(const Suites& suites, double combined, double joint) {
@@ -291,6 +290,27 @@ class Screener {
       if (told) worst->p = std::min(worst->p, family_p(story, k) / joint_share);
       add_combined(*worst, sure);
     }
+    screen_within(c, sums, share);
+  }
+
+  void screen_within(const Combined& c, const Nested& sums, double share) {
+    if (!sums.tells) return;
+    for (std::size_t k = 0; k < c.entities.size(); ++k) {
+      if (sums.others[k] < 2 || !abnormal(sums.within, k, constants::alpha_warn * share / 2) ||
+          !surely_abnormal(sums.within, k, constants::alpha_warn_heavy * share / 2, within_nodes_))
+        continue;
+      std::optional<Suspect> worst;
+      for (const Test* t : c.tests) {
+        const auto at = place_in(*t, c.entities[k]);
+        if (!at || known_.contains({t->population, t->members[*at]})) continue;
+        const Suspect s = make_within(*t, nested_of(j_.entities, out_.populations[t->population], *t), *at);
+        if (s.siblings > 1 && (!worst || s.deficit > worst->deficit)) worst = s;
+      }
+      if (!worst || !noticeable(out_.populations[worst->population], *worst)) continue;
+      worst->combined = worst->warn = true;
+      worst->p = std::min(1.0, 2 * family_p(sums.within, k) / share);
+      add(*worst);
+    }
   }
 
   /// Devices that differ hide what all of a node have in common: the medians of the nodes differ less. A
@@ -324,17 +344,24 @@ class Screener {
     std::optional<Suspect> worst;
     double excess = 0;
     for (const Test* test : c.tests) {
-      const auto& p = out_.populations[test->population];
-      const auto at =
-          std::lower_bound(test->members.begin(), test->members.end(), c.entities[k],
-                           [&](std::size_t i, std::int32_t row) { return p.members[i].row->entity < row; });
-      if (at == test->members.end() || p.members[*at].row->entity != c.entities[k]) continue;
-      const Suspect s = make(*test, *at);
-      if (!noticeable(p, s) || s.deficit / log_deficit(s.delta) <= excess) continue;
+      const auto at = place_in(*test, c.entities[k]);
+      if (!at) continue;
+      const Suspect s = make(*test, test->members[*at]);
+      if (!noticeable(out_.populations[test->population], s) || s.deficit / log_deficit(s.delta) <= excess)
+        continue;
       excess = s.deficit / log_deficit(s.delta);
       worst = s;
     }
     return worst;
+  }
+
+  std::optional<std::size_t> place_in(const Test& t, std::int32_t entity) const {
+    const auto& p = out_.populations[t.population];
+    const auto at =
+        std::lower_bound(t.members.begin(), t.members.end(), entity,
+                         [&](std::size_t i, std::int32_t row) { return p.members[i].row->entity < row; });
+    if (at == t.members.end() || p.members[*at].row->entity != entity) return std::nullopt;
+    return static_cast<std::size_t>(at - t.members.begin());
   }
 
   void add_combined(Suspect s, bool sure) {

@@ -25,6 +25,7 @@ struct Suspect {
   bool note = false;       ///< worth a note, nothing more
   bool candidate = false;  ///< far enough out to be measured again
   bool sure = false;       ///< may fail if the retest confirms it
+  std::size_t siblings = 0;  ///< devices of its node against which alone it is slow; 0: slow among all peers
   bool spared = false;     ///< no candidate because so many are as slow that they may be another kind of part
 };
 

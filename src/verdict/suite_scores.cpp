@@ -174,6 +174,40 @@ std::vector<Test> own_tests(const std::vector<Population>& populations, const Co
   return tests;
 }
 
+namespace {
+
+using SpreadPools = std::map<std::string, SpreadPool>;  ///< by suite_of
+
+void lend(const SpreadPools& pools, const std::vector<Population>& populations, std::vector<Test>& tests) {
+  std::map<std::string, SpreadPrior> priors;
+  for (const auto& [name, pool] : pools)
+    priors[name] = pool.prior(constants::spread_metrics, static_cast<double>(constants::deletion_most));
+  for (auto& t : tests) {
+    const auto& p = populations[t.population];
+    const auto prior = priors.find(suite_of(p));
+    if (prior != priors.end() && t.at_clock && !p.split.apart)
+      moderate(t.result, values_of(p, t), prior->second);
+  }
+}
+
+}  // namespace
+
+void lend_spreads(const std::vector<Population>& populations, const Suites& suites, std::vector<Test>& tests,
+                  std::vector<Test>& own) {
+  const auto add = [](SpreadPool& pool, const Abnormality& a) {
+    if (a.size < constants::deletion_most) pool.add(a.variance, static_cast<double>(a.size) - 1);
+  };
+  SpreadPools rates, of_own;
+  for (const auto& [name, c] : suites)
+    for (const auto& voice : c.voices)
+      add(rates[name], (**std::min_element(voice.begin(), voice.end(), [](auto x, auto y) {
+                         return x->result.variance < y->result.variance;
+                       })).result);
+  for (const auto& t : own) add(of_own[suite_of(populations[t.population])], t.result);
+  lend(rates, populations, tests);
+  lend(of_own, populations, own);
+}
+
 std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c) {
   std::vector<double> joint(c.entities.size(), 1.0);
   if (c.voices.size() < 2) return joint;

@@ -64,6 +64,10 @@ std::vector<double> values_of(const Population& p, const Test& t);
 /// Tests of what each metric of a story has of its own: parts differ less in it, and what one metric shows
 /// says nothing of the others.
 std::vector<Test> own_tests(const std::vector<Population>& populations, const Combined& c);
+/// A dozen parts know their own spread badly; a dozen metrics of them that spread alike know it well. `tests`
+/// are those that `suites` combines, `own` those of own_tests.
+void lend_spreads(const std::vector<Population>& populations, const Suites& suites, std::vector<Test>& tests,
+                  std::vector<Test>& own);
 /// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's
 /// combination. Several metrics of one voice count by the least extreme of them.
 std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c);

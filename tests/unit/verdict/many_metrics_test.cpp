@@ -163,6 +163,28 @@ TEST(VerdictManyMetrics, ASlowNodeOrDeviceIsFoundWhereNodesDiffer) {
     }
 }
 
+/// Nodes differ by more than the device lacks: it is slow against the devices of its own node only.
+TEST(VerdictManyMetrics, ADeviceThatIsSlowForItsNodeIsAWarning) {
+  const auto judged = [](std::uint64_t seed, const std::vector<std::string>& faults) {
+    auto spec = of_devices(16, 8, seed, faults);
+    spec.metrics = simulate::pick_metrics({"gemm"});
+    spec.node_cv = 0.03;
+    return simulate::run(spec).verdict->findings;
+  };
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    EXPECT_TRUE(judged(seed, {}).empty()) << seed;
+    const auto one = judged(seed, {"slow:node=5,device=3,percent=6"});
+    ASSERT_EQ(one.size(), 1U) << seed;
+    EXPECT_EQ(one[0].name, "sim05/gpu3");
+    EXPECT_EQ(one[0].severity, "WARN");
+    EXPECT_THAT(one[0].text, HasSubstr("of the 7 other parts of its node"));
+  }
+  const auto all = judged(1, {"slow:device=3,percent=6"});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].members.size(), 16U);
+  EXPECT_THAT(all[0].text, HasSubstr("16 of 128 are slow for their nodes"));
+}
+
 TEST(VerdictManyMetrics, ANodeThatIsLostWithItsDevicesIsOneFinding) {
   for (const std::string kind : {"lost", "hang"}) {
     const auto whole = simulate::run(of_devices(6, 8, 1, {kind + ":node=3"})).verdict->findings;
