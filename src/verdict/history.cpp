@@ -68,10 +68,10 @@ double median_of(std::vector<double> values) {
 /// no level to get used to. The rows, which are without drift, then have the level before the loss.
 void find_level(Matrix& m) {
   std::vector<double> steady;
-  const auto sigma = [&] { return steady.size() >= 3 ? mad_sigma(steady) : 0.0; };
   for (std::size_t h = 0; h < m.fleet.size(); ++h) {
     if (std::isnan(m.fleet[h])) continue;
-    if (steady.size() >= 2 && median(steady) - m.fleet[h] > fleet_threshold(steady.size(), sigma())) {
+    if (steady.size() >= 2 &&
+        median(steady) - m.fleet[h] > fleet_threshold(steady.size(), fleet_sigma(steady))) {
       if (m.since < 0) m.since = static_cast<std::ptrdiff_t>(h);
       continue;
     }
@@ -79,7 +79,7 @@ void find_level(Matrix& m) {
     steady.push_back(m.fleet[h]);
   }
   if (steady.empty()) return;
-  m.fleet_sigma = sigma();
+  m.fleet_sigma = fleet_sigma(steady);
   const double level = median(steady);
   for (auto& row : m.rows)
     for (double& value : row) value += level;
@@ -233,7 +233,8 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   // Both what this metric did before and how far the parts that keep their level are from their past now: the
   // noise of today counts too.
   double scale = d.differences.size() >= scale_min ? mad_sigma(d.differences) : not_taken;
-  if (changes.size() >= scale_min) scale = std::fmax(scale, mad_sigma(changes));
+  if (changes.size() >= scale_min)  // half of the parts may have changed
+    scale = std::fmax(scale, std::min(mad_sigma(changes), scale_of_half(changes)));
   d.out.scale = std::isnan(scale) ? not_taken : std::max(scale, scale_floor);
   d.out.fleet = d.matrix.fleet_sigma;
   if (d.matrix.since >= 0)

@@ -24,6 +24,16 @@ double noise_of(const std::vector<std::vector<double>>& rows) {
   return all.empty() ? 0.0 : mad_sigma(all);
 }
 
+double scale_of_half(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  double length = values.back() - values.front();
+  for (std::size_t i = 0; i + half <= values.size(); ++i)
+    length = std::min(length, values[i + half - 1] - values[i]);
+  const double n = static_cast<double>(values.size());
+  return length / 1.349 * (1 + 5 / (n - 1));
+}
+
 double drift_of(std::span<const double> changes, double noise) {
   constexpr double least = 0.02, deviations = 4, some = 0.1;
   const double drift = median(changes);
@@ -33,6 +43,16 @@ double drift_of(std::span<const double> changes, double noise) {
     if (drift < 0 ? change > drift / 2 : change < drift / 2) others.push_back(change);
   return static_cast<double>(others.size()) > some * static_cast<double>(changes.size()) ? median(others)
                                                                                          : drift;
+}
+
+double fleet_sigma(std::span<const double> levels) {
+  constexpr std::size_t some = 3, enough = 7;
+  if (levels.size() < some) return 0;
+  const double spread = mad_sigma(levels);
+  if (levels.size() < enough) return spread;
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < levels.size(); ++i) steps.push_back(levels[i] - levels[i - 1]);
+  return std::min(spread, mad_sigma(steps) / std::sqrt(2.0));
 }
 
 double fleet_threshold(std::size_t runs, double sigma) {

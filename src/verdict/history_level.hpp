@@ -12,10 +12,18 @@ namespace assay::verdict {
 /// that changes once counts once. `rows`: [part][run], NaN where absent.
 double noise_of(const std::vector<std::vector<double>>& rows);
 
+/// Robust sigma by the shortest interval that holds half of the values (Rousseeuw & Leroy 1987, with their
+/// correction for few): the other half may be anywhere. At least 4 values.
+double scale_of_half(std::vector<double> values);
+
 /// How far a fleet as a whole is from its past, from the changes of its parts: their median, or where that is
 /// more than noise and a tenth of the parts changed by less than half of it, the median of these: some parts
 /// changed, not the fleet. `noise`: robust sigma of a healthy part's change.
 double drift_of(std::span<const double> changes, double noise);
+
+/// Robust sigma of a fleet's level, in the order of runs; 0 for fewer than 3. From 7 runs on that of the steps
+/// between runs where it is less: what a fleet loses bit by bit is no spread of healthy runs.
+double fleet_sigma(std::span<const double> levels);
 
 /// How far below its past, logarithmic, a whole fleet is told to be slow. Fleets drift by 1-2 % from run to
 /// run (time of day, temperature); few runs do not tell how much this one does.

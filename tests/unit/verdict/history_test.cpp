@@ -254,42 +254,6 @@ TEST(History, WhatMostPartsLostIsNotToldOfAll) {
   EXPECT_NEAR(*found[0].deficit, 0.08, 0.01);
 }
 
-/// A third, half or most of the parts lose speed for good: each is told every night and fails from its second
-/// on, and no other part is.
-TEST(History, ALossOfManyPartsIsToldEachNight) {
-  for (const int slow : {5, 8, 11})
-    for (const double percent : {8.0, 12.0}) {
-      const std::string fault =
-          "slow:node=0-" + std::to_string(slow - 1) + ",percent=" + std::to_string(percent);
-      simulate::Spec spec;
-      spec.nodes = 16;
-      spec.metrics = simulate::pick_metrics({"memory"});
-      spec.run_cv = 0.003;
-      spec.seed = 4;
-      std::set<std::string> members;
-      for (int i = 0; i < slow; ++i)
-        members.insert("sim" + std::string(i < 10 ? "0" : "") + std::to_string(i) + "/gpu0");
-      auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
-      for (int night = 1; night <= 12; ++night) {
-        spec.run = static_cast<std::uint64_t>(night);
-        spec.started =
-            std::string(night < 10 ? "2026-01-0" : "2026-01-") + std::to_string(night) + "T02:00:00Z";
-        if (night == 4) spec.faults = {simulate::parse_fault(fault)};
-        const auto r = simulate::run(spec);
-        std::set<std::string> told;
-        if (night > 3)
-          for (const auto& f : judged(r, earlier).findings)
-            if (f.reference_kind == "history" && f.severity == "FAIL") {
-              if (f.level != "cluster") told.insert(f.name);
-              told.insert(f.members.begin(), f.members.end());
-            }
-        EXPECT_EQ(told, night > 4 ? members : std::set<std::string>{})
-            << slow << " " << percent << " " << night;
-        earlier->push_back(verdict::snapshot_of(r, "night" + std::to_string(night)));
-      }
-    }
-}
-
 TEST(History, MatchesByIdentityNotByRow) {
   Fleet fleet(16, 1, 0.001, 4);
   const auto earlier = fleet.days(6);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated fleets night after night, each held against the nights before.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "simulate/simulate.hpp"
+#include "verdict/references.hpp"
+
+namespace assay {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class Nights {
+ public:
+  Nights(std::int64_t nodes, const std::string& metrics, std::uint64_t seed, double run_cv = 0.003) {
+    spec_.nodes = nodes;
+    spec_.metrics = simulate::pick_metrics({metrics});
+    spec_.run_cv = run_cv;
+    spec_.seed = seed;
+  }
+
+  /// What the history says of the next night.
+  std::vector<results::Finding> next(const std::string& fault = "") {
+    ++night_;
+    spec_.run = static_cast<std::uint64_t>(night_);
+    spec_.started =
+        std::string(night_ < 10 ? "2026-01-0" : "2026-01-") + std::to_string(night_) + "T02:00:00Z";
+    spec_.faults.clear();
+    if (!fault.empty()) spec_.faults = {simulate::parse_fault(fault)};
+    const auto r = simulate::run(spec_);
+    auto options = verdict::options_from(r);
+    options.earlier = earlier_;
+    options.history_name = "history";
+    auto found = verdict::judge(r, options).findings;
+    std::erase_if(found, [](const auto& f) { return f.reference_kind != "history" || f.severity == "INFO"; });
+    earlier_->push_back(verdict::snapshot_of(r, "night" + std::to_string(night_)));
+    return found;
+  }
+
+ private:
+  simulate::Spec spec_;
+  int night_ = 0;
+  std::shared_ptr<std::vector<verdict::Snapshot>> earlier_ =
+      std::make_shared<std::vector<verdict::Snapshot>>();
+};
+
+std::string of_all(std::int64_t nodes, double percent) {
+  return "slow:node=0-" + std::to_string(nodes - 1) + ",percent=" + std::to_string(percent);
+}
+
+/// The parts named, with those of groups.
+std::set<std::string> named(const std::vector<results::Finding>& found) {
+  std::set<std::string> names;
+  for (const auto& f : found) {
+    if (f.level != "cluster") names.insert(f.name);
+    names.insert(f.members.begin(), f.members.end());
+  }
+  return names;
+}
+
+std::set<std::string> first_devices(int count) {
+  std::set<std::string> names;
+  for (int i = 0; i < count; ++i)
+    names.insert("sim" + std::string(i < 10 ? "0" : "") + std::to_string(i) + "/gpu0");
+  return names;
+}
+
+/// A third, half or most of the parts lose speed for good: each is told every night and fails from its second
+/// on, and no other part is.
+TEST(HistoryNights, ALossOfManyPartsIsToldEachNight) {
+  for (const int slow : {5, 8, 11})
+    for (const double percent : {8.0, 12.0}) {
+      Nights nights(16, "memory", 4);
+      const std::string fault = of_all(slow, percent);
+      for (int night = 1; night <= 12; ++night) {
+        auto found = nights.next(night < 4 ? "" : fault);
+        std::erase_if(found, [](const auto& f) { return f.severity != "FAIL"; });
+        EXPECT_EQ(named(found), night > 4 ? first_devices(slow) : std::set<std::string>{})
+            << slow << " " << percent << " " << night;
+      }
+    }
+}
+
+/// The median of all parts lies between those that changed and those that did not.
+TEST(HistoryNights, ALossOfHalfTheFleetIsToldInItsFirstNight) {
+  for (const double percent : {10.0, 30.0})
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      Nights nights(16, "2", seed, 0.002);
+      for (int night = 1; night <= 4; ++night) EXPECT_THAT(nights.next(), IsEmpty());
+      EXPECT_EQ(named(nights.next(of_all(8, percent))), first_devices(8)) << percent << " " << seed;
+    }
+}
+
+TEST(HistoryNights, ALossOfTheFleetBitByBitIsTold) {
+  for (const double a_night : {1.0, 2.0})
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      Nights nights(8, "3", seed, 0.002);
+      double lost = 0;
+      for (int night = 1; night <= 16; ++night) {
+        const auto found = nights.next(lost > 0 ? of_all(8, lost) : "");
+        if (lost > 12) {
+          ASSERT_THAT(found, SizeIs(1)) << a_night << " " << seed << " " << night;
+          EXPECT_EQ(found[0].level, "cluster");
+        }
+        lost += a_night;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace assay
