@@ -26,14 +26,17 @@ struct Levels {
 /// Whether neighbours are far enough apart for `deviation`, that of the parts of a level.
 bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
   const double least = least_distance(parts, levels.members.size());
-  // Two are told only by what no kinds of one model differ by, and of few parts: among many, one far from all
-  // others is a tail.
-  const bool two = levels.members.size() == 2;
-  const bool tail =
-      std::any_of(levels.members.begin(), levels.members.end(), [](const auto& of) { return of.size() < 2; });
-  if (two ? parts >= constants::deletion_most : tail) return false;
-  const double gap = log_deficit(two ? constants::peers_small_deficit : constants::kind_most_deficit);
+  // Two levels, and one part by itself, are told only by more than kinds of one model differ by, and of few
+  // parts: among many, one far from all others is a tail.
+  const auto alone = [](const std::vector<std::size_t>& of) { return of.size() < 2; };
+  const bool two = levels.members.size() == 2,
+             any_alone = std::any_of(levels.members.begin(), levels.members.end(), alone);
+  if ((two || any_alone) && parts >= constants::deletion_most) return false;
   for (std::size_t i = 1; i < levels.residual.size(); ++i) {
+    const bool single = alone(levels.members[i]) || alone(levels.members[i - 1]);
+    const double gap = log_deficit(two      ? constants::peers_small_deficit
+                                   : single ? constants::peers_note_deficit
+                                            : constants::kind_most_deficit);
     const double apart = levels.residual[i] - levels.residual[i - 1];
     if (apart < gap || apart < least * deviation) return false;
   }

@@ -74,35 +74,13 @@ class Screener {
     const double throttled = as_measured_.empty() ? 0.0 : constants::throttled_share;
     screen(suites_, (1 - throttled) * combined, (1 - throttled) * joint);
     screen(as_measured_, throttled * combined, throttled * joint);
-    spare_kinds();
+    spare_kinds(j_.entities, out_.populations, out_.suspects);
     std::stable_sort(out_.suspects.begin(), out_.suspects.end(), [](const Suspect& a, const Suspect& b) {
       return std::pair(a.population, a.member) < std::pair(b.population, b.member);
     });
   }
 
  private:
-  /// Those who are slow in so large a company that it may be another kind of part are no candidates, and
-  /// neither is a part that is faster than a side that may be one.
-  void spare_kinds() {
-    std::map<std::size_t, std::vector<double>> slowness;  // of all members of a population, the slowest first
-    for (auto& s : out_.suspects) {
-      if (s.siblings > 0) continue;
-      const auto& p = out_.populations[s.population];
-      auto& all = slowness[s.population];
-      if (all.empty()) {
-        for (std::size_t i = 0; i < p.size(); ++i)
-          all.push_back(s.at_clock ? p.residual_deficit(i) : p.deficit(i));
-        std::sort(all.begin(), all.end(), std::greater<>());
-      }
-      const auto half = std::upper_bound(all.begin(), all.end(), s.deficit / 2, std::greater<>());
-      const bool faster = p.split.apart && !p.split.explained() && !p.members[s.member].low;
-      // By the middle of the company, so that equal parts have equal states.
-      const auto company = static_cast<std::size_t>(half - all.begin());
-      s.spared = faster || may_be_a_kind(company, p.size(), company > 0 ? all[company / 2] : s.deficit);
-      if (s.spared) s.candidate = s.sure = false;
-    }
-  }
-
   std::string kind_of(const Population& p, std::size_t i, bool at_clock) const {
     if (!p.clocked) return "slow";
     if (at_clock) return "slow_at_clock";

@@ -20,13 +20,13 @@ struct Suspect {
   double deficit = 0;     ///< logarithmic
   double delta = 0;       ///< fraction
   double p = 1;  ///< adjusted for the population, the populations of the run, and the metrics combined
-  bool combined = false;   ///< abnormal by several metrics of a suite together
-  bool warn = false;       ///< worth a warning by itself
-  bool note = false;       ///< worth a note, nothing more
-  bool candidate = false;  ///< far enough out to be measured again
-  bool sure = false;       ///< may fail if the retest confirms it
+  bool combined = false;     ///< abnormal by several metrics of a suite together
+  bool warn = false;         ///< worth a warning by itself
+  bool note = false;         ///< worth a note, nothing more
+  bool candidate = false;    ///< far enough out to be measured again
+  bool sure = false;         ///< may fail if the retest confirms it
   std::size_t siblings = 0;  ///< devices of its node against which alone it is slow; 0: slow among all peers
-  bool spared = false;     ///< no candidate because so many are as slow that they may be another kind of part
+  bool spared = false;  ///< no candidate because so many are as slow that they may be another kind of part
 };
 
 struct Screening {
@@ -35,6 +35,12 @@ struct Screening {
   double budget = 0;  ///< chance that a healthy run has an abnormal member at the level of a fault: what was
                       ///< spent of alpha_fail
 };
+
+/// Those that are slow in so large a company that it may be another kind of part are no candidates, and
+/// neither is a part that is faster than a side that may be one. A device that is slow beside healthy ones of
+/// its node has only such devices for company: kinds come by whole nodes. O(N log N) per population.
+void spare_kinds(const EntityIndex& entities, const std::vector<Population>& populations,
+                 std::vector<Suspect>& suspects);
 
 /// All populations of the run. O(N log N) per metric.
 Screening screen_populations(const Judgement& j);

@@ -95,6 +95,17 @@ TEST(VerdictLevels, AFewPartsThatAreMuchFasterThanAllOthersAreAWarning) {
   }
 }
 
+TEST(VerdictLevels, APartByItselfHidesNoLevels) {
+  using Levels = std::vector<std::pair<std::size_t, double>>;
+  for (const Levels& levels :
+       {Levels{{1, 1.0}, {4, 0.7}, {4, 0.3}, {3, 0.1}}, Levels{{1, 1.0}, {8, 0.5}, {7, 0.4}},
+        Levels{{1, 1.0}, {9, 0.6}, {10, 0.3}}, Levels{{3, 1.0}, {4, 0.1}, {1, 0.05}}}) {
+    const auto v = judge(of_levels(levels).run());
+    EXPECT_EQ(v.state, "WARN") << levels.size() << " " << levels[1].first << all_reasons(v);
+    EXPECT_NE(split_of(v), nullptr);
+  }
+}
+
 TEST(VerdictLevels, HealthyPartsHaveNone) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed)
     for (const std::size_t parts : {6, 12, 30})

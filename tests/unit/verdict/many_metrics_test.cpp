@@ -163,6 +163,15 @@ TEST(VerdictManyMetrics, ASlowNodeOrDeviceIsFoundWhereNodesDiffer) {
     }
 }
 
+/// A kind of part comes by whole nodes: a device that is slow beside healthy ones is none of it.
+TEST(VerdictManyMetrics, ASlowDeviceIsNotOfTheKindOfASlowNode) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    auto spec = of_devices(5, 8, seed, {"slow:node=1,percent=8", "slow:node=3,device=2,percent=10"});
+    spec.metrics = simulate::pick_metrics({"12"});
+    EXPECT_TRUE(failed(*simulate::run(spec).verdict).contains("sim03/gpu2")) << seed;
+  }
+}
+
 /// Nodes differ by more than the device lacks: it is slow against the devices of its own node only.
 TEST(VerdictManyMetrics, ADeviceThatIsSlowForItsNodeIsAWarning) {
   const auto judged = [](std::uint64_t seed, const std::vector<std::string>& faults) {
