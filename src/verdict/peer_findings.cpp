@@ -42,7 +42,7 @@ struct Shown {
 /// 95 % interval.
 Shown shown(const PeerFinding& f) {
   const auto& p = *f.population;
-  if (f.retest.measured && !f.intermittent)
+  if (f.retest.measured && !f.intermittent && !f.retest.earlier_confirmed)
     return {f.retest.deficit, f.retest.low, f.retest.high, f.retest.samples, f.retest.controls, true};
   const double half = constants::interval_z * (std::isnan(p.se) ? 0 : p.se);
   return {f.suspect.deficit,
@@ -71,6 +71,8 @@ std::string standing(const PeerFinding& f) {
   const char *chance = "no proof of a fault: healthy parts of heavy-tailed rates can be as far out",
              *kind = "a share this large may be another kind of part: compare it with a limit or a baseline";
   if (f.coarse) return "smoke fails only what lacks over " + percent(constants::coarse_deficit);
+  if (f.retest.earlier_confirmed)
+    return "confirmed by a retest and not in the last one (" + percent(fraction(f.retest.deficit)) + ")";
   if (f.retest.confirmed)
     return "in " + count(f.retest.samples, "retest sample", "retest samples") + " too; " +
            (f.suspect.spared ? kind : chance);
@@ -79,7 +81,7 @@ std::string standing(const PeerFinding& f) {
   if (f.retest.measured) return "retested, not beyond " + delta;
   if (f.suspect.candidate && f.retest.samples > 0)
     return "not confirmed: " + count(f.retest.samples, "retest sample", "retest samples") +
-           " without enough samples or controls beside";
+           " without enough samples or healthy controls beside";
   if (f.suspect.candidate) return "not confirmed: not measured again";
   if (f.suspect.spared) return kind;
   if (f.suspect.siblings > 0)
@@ -227,6 +229,29 @@ void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
              (worst->fail ? ", each of them " : ", ") + standing(*worst) + whole_nodes(j, p, rows) +
              "; members " + first_of(out.members) + next_step(*worst);
   j.add(std::move(out), rows);
+}
+
+void add_control_finding(Judgement& j, const Population& p, const SlowControl& c) {
+  const Series& s = *p.series;
+  const Member& m = p.members[c.member];
+  auto f = j.about(m.row->entity, p.eligible() ? "WARN" : "INFO", "abnormality", "intermittent");
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = results::to_string(s.better);
+  f.reference_kind = "peers";
+  f.reference = from_log_rate(m.rate, s.better);
+  f.value = from_log_rate(c.rate, s.better);
+  f.deficit = fraction(c.deficit);
+  f.samples = c.samples;
+  f.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
+  if (s.first != nullptr) f.since = s.first->started;
+  f.action = "MONITOR";
+  f.evidence = s.path;
+  f.text = f.name + ": " + s.full() + " " + format_quantity(*f.value, s.unit) + " in " +
+           count(c.samples, "retest sample", "retest samples") + " as a control, " + percent(*f.deficit) +
+           " slower than the " + format_quantity(*f.reference, s.unit) + " of its first measurement";
+  j.add(std::move(f), rows_of(*m.row));
 }
 
 void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts) {

@@ -27,6 +27,8 @@ struct PeerFinding {
 void add_peer_finding(Judgement& j, const PeerFinding& f);
 /// All parts of a node are slow: one finding of the node, its parts as members.
 void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts);
+/// A part that was slow when it was measured again beside a suspect, and not before.
+void add_control_finding(Judgement& j, const Population& p, const SlowControl& c);
 /// Parts of one population that are slow together, each judged by itself: one finding with them as members.
 void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts);
 /// Two populations in one stratum that may both be healthy, seen in `metrics` metrics of the suite.

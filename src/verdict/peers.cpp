@@ -36,6 +36,9 @@ class Peers {
       add_split_finding(j_, screening_.populations[story.front()], story.size());
     judge_suspects();
     judge_levels(j_, unsuspected);
+    for (const auto& [index, cases] : retests_)
+      for (const auto& control : slow_controls(screening_.populations[index], cases, suspected(index)))
+        add_control_finding(j_, screening_.populations[index], control);
     j_.expected_false_fails += screening_.budget;
   }
 

@@ -90,6 +90,41 @@ void settle(RetestResult& c, double difference, double se, double delta, std::si
   }
 }
 
+/// One case, or its number of samples only where it does not tell.
+RetestResult judge_case(const Population& p, const RetestCase& retest, std::size_t at, bool at_clock,
+                        const std::vector<std::int32_t>& suspects, std::size_t candidates) {
+  RetestResult c;
+  const auto* own = retest.find(p.members[at].row->entity);
+  if (own == nullptr) return c;
+  c.samples = own->samples;
+  if (std::isnan(retest.se)) return c;
+  // What screening knows of a control (how much faster or slower than the population it is) is taken out of
+  // it, so that eight controls stand for all.
+  std::vector<double> references;
+  const double held_against = at_clock ? p.residual_reference(at) : p.reference(at);
+  for (const auto& f : retest.members) {
+    const std::size_t i = member_of(p, f.entity);
+    if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
+    if (p.members[i].low && !p.split.apart) continue;
+    references.push_back(value_of(p, f, at_clock) + held_against -
+                         (at_clock ? p.members[i].residual : p.members[i].rate));
+  }
+  if (references.empty()) return c;
+  const double delta = at_clock ? p.delta : p.delta_raw,
+               difference = median(references) - value_of(p, *own, at_clock);
+  // Faster by what is a fault: its controls are slow now, and say nothing of it.
+  if (difference < -log_deficit(delta)) return c;
+  c.controls = static_cast<std::int64_t>(references.size());
+  const auto n = static_cast<double>(references.size());
+  const double spread = references.size() >= 3 ? std::max(mad_sigma(references), retest.se) : 1.5 * retest.se;
+  const double se = std::hypot(retest.se, normal_median_error * spread / std::sqrt(n));
+  const double degrees =
+      std::max(constants::retest_degrees,
+               constants::retest_degrees_per_entity * static_cast<double>(retest.members.size() - 1));
+  settle(c, difference, se, delta, candidates, degrees);
+  return c;
+}
+
 }  // namespace
 
 const RetestMember* RetestCase::find(std::int32_t entity) const noexcept {
@@ -135,39 +170,48 @@ std::vector<RetestCase> retest_cases(const Judgement& j, const Population& p) {
   return cases;
 }
 
+std::vector<SlowControl> slow_controls(const Population& p, const std::vector<RetestCase>& cases,
+                                       const std::vector<std::int32_t>& suspects) {
+  constexpr std::size_t least_controls = 4;
+  constexpr std::int64_t least_samples = 20;
+  std::vector<SlowControl> controls, slow;
+  if (cases.empty()) return slow;
+  std::vector<double> losses;
+  for (const auto& f : cases.back().members) {
+    const std::size_t i = member_of(p, f.entity);
+    if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
+    losses.push_back(p.members[i].rate - f.rate);
+    controls.push_back({i, f.rate, losses.back(), f.samples});
+  }
+  if (controls.size() < least_controls) return slow;
+  // Half of them may have lost it: the fastest quarter tells what is common to all.
+  const double common = std::max(0.0, quantile(losses, 0.25));
+  for (auto c : controls) {
+    c.deficit -= common;
+    const bool many = c.samples >= least_samples;
+    if (many && c.deficit > std::max(log_deficit(constants::coarse_deficit), 6 * p.se_of(c.member)))
+      slow.push_back(c);
+  }
+  return slow;
+}
+
 RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity,
                           bool at_clock, const std::vector<std::int32_t>& suspects, std::size_t candidates) {
-  RetestResult c;
-  for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
-    const auto* own = it->find(entity);
-    if (own == nullptr || member_of(p, entity) >= p.size()) continue;
-    c.samples = std::max(c.samples, own->samples);  // whether or not they suffice
-    if (std::isnan(it->se)) continue;
-    // What screening knows of a control (how much faster or slower than the population it is) is taken out of
-    // it, so that eight controls stand for all.
-    std::vector<double> references;
-    const std::size_t at = member_of(p, entity);
-    const double held_against = at_clock ? p.residual_reference(at) : p.reference(at);
-    for (const auto& f : it->members) {
-      const std::size_t i = member_of(p, f.entity);
-      if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
-      if (p.members[i].low && !p.split.apart) continue;
-      references.push_back(value_of(p, f, at_clock) + held_against -
-                           (at_clock ? p.members[i].residual : p.members[i].rate));
+  RetestResult last;
+  const std::size_t at = member_of(p, entity);
+  if (at >= p.size()) return last;
+  for (auto it = cases.rbegin(); it != cases.rend(); ++it) {
+    const RetestResult one = judge_case(p, *it, at, at_clock, suspects, candidates);
+    if (!last.measured) {
+      const std::int64_t samples = std::max(last.samples, one.samples);  // whether or not they suffice
+      last = one;
+      last.samples = one.measured ? one.samples : samples;
+    } else if (last.refuted && one.confirmed) {
+      last.refuted = false;
+      last.earlier_confirmed = true;
     }
-    if (references.empty()) continue;
-    c.samples = own->samples;
-    c.controls = static_cast<std::int64_t>(references.size());
-    const auto n = static_cast<double>(references.size());
-    const double spread = references.size() >= 3 ? std::max(mad_sigma(references), it->se) : 1.5 * it->se;
-    const double se = std::hypot(it->se, normal_median_error * spread / std::sqrt(n));
-    const double degrees =
-        std::max(constants::retest_degrees,
-                 constants::retest_degrees_per_entity * static_cast<double>(it->members.size() - 1));
-    settle(c, median(references) - value_of(p, *own, at_clock), se, at_clock ? p.delta : p.delta_raw,
-           candidates, degrees);
   }
-  return c;
+  return last;
 }
 
 }  // namespace assay::verdict

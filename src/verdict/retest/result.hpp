@@ -53,6 +53,7 @@ struct RetestResult {
   bool confirmed = false;  ///< the whole one-sided interval lies beyond delta
   bool refuted =
       false;  ///< the interval reaches below the least deficit worth a warning, and lies below delta
+  bool earlier_confirmed = false;         ///< the last retest refutes what an earlier one confirmed
   double deficit = 0, low = 0, high = 0;  ///< logarithmic; low and high at the level of the claim
   double se = 0;
   std::int64_t samples = 0, controls = 0;
@@ -63,6 +64,15 @@ struct RetestResult {
 /// the rate against p.delta_raw. One-sided at alpha_confirm / candidates.
 RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity,
                           bool at_clock, const std::vector<std::int32_t>& suspects, std::size_t candidates);
+
+/// A control of the last retest that lost over `coarse_deficit` since the screening, and the others did not.
+struct SlowControl {
+  std::size_t member = 0;
+  double rate = 0, deficit = 0;  ///< logarithmic
+  std::int64_t samples = 0;
+};
+std::vector<SlowControl> slow_controls(const Population& p, const std::vector<RetestCase>& cases,
+                                       const std::vector<std::int32_t>& suspects);
 
 /// Replaces the screening's values of entities beyond a bound by those of their retest cases.
 void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below);

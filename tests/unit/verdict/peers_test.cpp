@@ -134,6 +134,49 @@ TEST(VerdictPeers, DeficitGoneInRetestIsIntermittent) {
   EXPECT_THAT(v.findings[0].text, HasSubstr("in 3 blocks over 70 s"));
 }
 
+/// Controls that lose speed between screening and retest acquit nobody, and are told.
+TEST(VerdictPeers, SlowControlsAreNoReference) {
+  auto fleet = Fleet::of(8, 0.002);
+  fleet.rate[3] *= 0.7;
+  auto later = fleet;
+  for (const std::size_t i : {0U, 1U, 5U, 6U}) later.rate[i] *= 0.5;
+  auto r = fleet.run();
+  ASSERT_EQ(Fleet::run_retests(r, later), 1U);
+  auto v = judge(r);
+  EXPECT_EQ(v.state, "WARN") << all_reasons(v);
+  ASSERT_NE(find_kind(v, "slow"), nullptr);
+  EXPECT_EQ(find_kind(v, "slow")->severity, "WARN");
+  EXPECT_EQ(std::count_if(v.findings.begin(), v.findings.end(),
+                          [](const auto& f) { return f.kind == "intermittent" && f.severity == "WARN"; }),
+            4);
+
+  later = fleet;
+  later.rate[3] /= 0.7;
+  later.rate[5] *= 0.5;
+  r = fleet.run();
+  Fleet::run_retests(r, later);
+  v = judge(r);
+  EXPECT_EQ(v.state, "WARN") << all_reasons(v);
+  EXPECT_THAT(all_reasons(v), HasSubstr("retest samples as a control"));
+}
+
+TEST(VerdictPeers, ARetestThatConfirmedIsNotForgotten) {
+  auto fleet = Fleet::of(8, 0.002);
+  const Fleet healthy = fleet;
+  fleet.rate[3] *= 0.7;
+  auto r = fleet.run();
+  Fleet::run_retests(r, fleet);
+  ASSERT_EQ(judge(r).state, "FAIL");
+  auto other = fleet.run();
+  Fleet::run_retests(other, healthy);
+  auto again = other.cases.back();
+  again.name.back() = '2';
+  r.cases.push_back(again);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "WARN") << all_reasons(v);
+  EXPECT_THAT(all_reasons(v), HasSubstr("confirmed by a retest and not in the last one"));
+}
+
 TEST(VerdictPeers, AmbiguousFindingGivesSamplesNeeded) {
   auto fleet = Fleet::of(64, 0.0005);
   fleet.rate[17] *= 0.967;
