@@ -94,9 +94,9 @@ class TakeOverLock {
 /// from its next write, because the directory of the cases changes its name.
 Owner take_over(const Path& partial, const std::string& run_id);
 
-/// Gives up a partial directory in the name of its owner, which the caller knows to have ended, wherever it
-/// ran: the next run need not wait for 60 s. Nothing happens while the owner is seen to run. Throws
-/// Error(usage) when another process takes it over, Error(io).
+/// Gives up a partial directory in the name of its owner, which is this process or is known to the caller to
+/// have ended, wherever it ran: the next run need not wait for 60 s. Nothing happens while another process
+/// that owns it is seen to run. Throws Error(usage) when another process takes it over, Error(io).
 /// Then adds `event`, if there is one, to what the run said.
 void release(const Path& partial, const EventRow* event = nullptr);
 

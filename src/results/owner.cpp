@@ -235,7 +235,8 @@ Owner take_over(const Path& partial, const std::string& run_id) {
 void release(const Path& partial, const EventRow* event) {
   const TakeOverLock lock(partial);
   const auto owner = read_owner(partial);
-  if (!owner || owner->pid == 0 || is_running(*owner)) return;
+  if (!owner || owner->pid == 0) return;
+  if (is_running(*owner) && !(*owner == this_process(owner->run_id))) return;
   hand_over(partial, owner, {owner->run_id, owner->host, 0, 0});
   if (event == nullptr) return;
   cut_torn_line(partial / "events.jsonl");

@@ -46,6 +46,7 @@ void merge_into(const Path& merged, const Path& partial, PartialReader& reader) 
 
 void recover(const Path& partial, const Path& out, bool force) {
   const h5::Quiet quiet;
+  const TakeOverLock lock(partial);  // a run that resumed meanwhile would lose its directory
   PartialReader reader(partial, Trust::others);
   const auto owner = read_owner(partial);
   if (owner && !(*owner == this_process(owner->run_id))) check_abandoned(partial, *owner);
@@ -59,8 +60,9 @@ void recover(const Path& partial, const Path& out, bool force) {
     merge_into(merged, partial, reader);
     publish(merged, out, force);
   }
-  // what could not be read stays for inspection
-  if (!reader.damaged) remove_partial(partial);
+  // What could not be read stays for inspection. Where the file system has no locks the owner may have
+  // changed.
+  if (!reader.damaged && read_owner(partial) == owner) remove_partial(partial);
 }
 
 }  // namespace assay::results

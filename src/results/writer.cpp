@@ -92,6 +92,7 @@ FileContent content_of(const Results& results, const VerdictData* verdict,
 struct Writer::Impl {
   Path file, partial;
   bool force = false, done = false;
+  bool resumed = false;  ///< the directory holds what an earlier process measured
   std::size_t entities = 0;
   std::int64_t next = 0;
   Owner owner;
@@ -230,6 +231,7 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
   };
   check(PartialReader(impl->partial, Trust::others).start);  // before anything is touched
   impl->owner = take_over(impl->partial, info.info.run_id);
+  impl->resumed = true;
   impl->cases = cases_directory(impl->partial);
   PartialReader reader(impl->partial, Trust::others);  // again, now that no other process writes it
   check(reader.start);
@@ -335,7 +337,15 @@ void Writer::finish(const Results& results) {
 void Writer::discard() noexcept {
   if (!impl_ || impl_->done) return;
   impl_->done = true;
-  remove_partial(impl_->partial);
+  if (!impl_->resumed) {
+    remove_partial(impl_->partial);
+    return;
+  }
+  try {
+    release(impl_->partial);
+  } catch (const std::exception&) {
+    // It stays ours; when this process has ended, the next one can take it over all the same.
+  }
 }
 
 const std::set<std::string>& Writer::stored() const noexcept { return impl_->names; }

@@ -43,7 +43,7 @@ class Writer {
   static Writer create(const std::filesystem::path& file, const Start& start, bool force,
                        const std::filesystem::path& spool = {});
   /// Goes on with a directory that another process left behind: takes it over, keeps the cases that stand
-  /// (see `stands` in resume.hpp) and what the run is called, and numbers new ones after them. A case file
+  /// (see `is_final` in resume.hpp) and what the run is called, and numbers new ones after them. A case file
   /// that cannot be read is put aside and its case may be stored again. `start` is of the run that resumes.
   /// Throws Error(usage) in one line when the owner lives or another run is faster, when NAME.h5 exists
   /// (without `force`), or when `start` differs from the run that is resumed (see `resume_problem`).
@@ -65,7 +65,8 @@ class Writer {
   void finish(const Results& measured, const VerdictData& verdict);
   /// The same of results that are complete in memory, cases and all: none was added before.
   void finish(const Results& results);
-  /// Removes the partial directory: for errors before anything was measured.
+  /// For errors before anything was measured: removes the partial directory, or, after `resume`, releases it
+  /// with all that it holds.
   void discard() noexcept;
 
   /// The cases (suite/name) that are stored and stand: of a resumed run those need not run again.

@@ -7,12 +7,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <optional>
+#include <thread>
 
 #include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "results/disk.hpp"
 #include "results/reader.hpp"
 #include "results/save.hpp"
 #include "results/schema.hpp"
@@ -313,6 +317,22 @@ TEST_F(ResultsFile, LiveRunIsNotRecovered) {
   });
   EXPECT_EQ(exit_code_of(child.wait()), 7);
   EXPECT_TRUE(fs::exists(partial_));
+}
+
+TEST_F(ResultsFile, RecoveringWaitsForARunThatTakesOver) {
+  started(1);
+  orphan();
+  std::optional<TakeOverLock> lock(partial_);
+  std::thread taking([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::ofstream(partial_ / "owner") << to_text({"run-0001", "elsewhere", 1, 1});
+    lock.reset();
+  });
+  expect_error(ErrorKind::usage, HasSubstr("process 1 on elsewhere"),
+               [&] { recover(partial_, file_, false); });
+  taking.join();
+  EXPECT_TRUE(fs::exists(partial_ / "plan.json"));
+  EXPECT_FALSE(fs::exists(file_));
 }
 
 TEST_F(ResultsFile, NamesWhatIsNoResultsFile) {

@@ -200,6 +200,19 @@ TEST_P(Resume, EndOfAnAbortedRunIsForgotten) {
   expect_whole_run();
 }
 
+TEST_P(Resume, AStartThatFailsKeepsWhatWasMeasured) {
+  crash_after(8);
+  for (int i = 0; i < 2; ++i) {  // the same process may try again
+    Writer writer = Writer::resume(partial_, example::start(cases), false);
+    writer.discard();
+  }
+  EXPECT_THAT(load(partial_).cases, SizeIs(8));
+  Writer writer = Writer::resume(partial_, example::start(cases), false);
+  EXPECT_THAT(writer.stored(), SizeIs(7));
+  go_on(writer);
+  expect_whole_run();
+}
+
 TEST_P(Resume, NamesTheFirstDifference) {
   crash_after(3);
   const auto other = [](const std::string& name) {
