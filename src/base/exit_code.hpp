@@ -13,4 +13,12 @@ enum class ExitCode : int {
   internal = 5,      ///< a bug in assay
 };
 
+/// The exit code of two parts of a run together: FAIL before an error of the program, before INCONCLUSIVE,
+/// before WARN, before PASS.
+constexpr int worse_code(int a, int b) noexcept {
+  for (const int code : {2, 5, 4, 3, 1})
+    if (a == code || b == code) return code;
+  return 0;
+}
+
 }  // namespace assay

@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/exit_code.hpp"
 #include "base/process_stat.hpp"
 #include "base/units.hpp"
 #include "results/reader.hpp"
@@ -179,12 +180,15 @@ class RunController final : public supervisor::Controller {
     file_.writer().finish(results, verdict);
     const Closing closing{file_};  // which removes the directory that the samples of `results` are read from
     const std::string file = file_.writer().file().string();
-    if (hooks_.report) hooks_.report({results, verdict, file});
+    const bool reported = report({results, verdict, file});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
       std::fprintf(stderr, "assay: command for the missing cases: %s\n",
                    relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
-    return verdict.exit_code;
+    return reported ? verdict.exit_code
+                    : worse_code(verdict.exit_code, static_cast<int>(ExitCode::inconclusive));
   }
+
+  bool code_is_in_file() const noexcept override { return all_reported_; }
 
   void discard() noexcept override { file_.discard(); }
 
@@ -219,6 +223,18 @@ class RunController final : public supervisor::Controller {
   }
 
  private:
+  /// False where a report cannot be written: the verdict is in the file all the same.
+  bool report(const RunReport& run) {
+    try {
+      if (hooks_.report) hooks_.report(run);
+      return true;
+    } catch (const Error& e) {
+      std::fprintf(stderr, "assay: %s\n", e.what());
+      all_reported_ = false;
+      return false;
+    }
+  }
+
   static std::size_t launched_ranks() {
     const int size = launch_environment().size;
     return size > 0 ? static_cast<std::size_t>(size) : 1;
@@ -312,6 +328,7 @@ class RunController final : public supervisor::Controller {
   double made_at_s_ = now_s() - launcher_age_s();
   double budget_from_s_ = 0;
   std::string lost_why_;
+  bool all_reported_ = true;
 };
 
 }  // namespace

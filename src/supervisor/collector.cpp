@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/exit_code.hpp"
 
 namespace assay::supervisor {
 namespace {
@@ -26,13 +27,6 @@ std::string describe_wait_status(int status) {
 }
 
 std::string signal_text(int signal) { return fmt::format("signal {} ({})", signal, strsignal(signal)); }
-
-int worse_code(int a, int b) noexcept {
-  // FAIL before an error of the program, before INCONCLUSIVE, before WARN, before PASS.
-  for (const int code : {2, 5, 4, 3, 1})
-    if (a == code || b == code) return code;
-  return 0;
-}
 
 Collector::Collector(int ranks, Controller& controller, Send send, Tell tell, double now)
     : controller_(controller),
@@ -348,12 +342,13 @@ void Collector::end_early(double now) {
         lose(static_cast<int>(i), "lost", fmt::format("left early with exit code {}", ranks_[i].code), now);
     return;
   }
-  code_ = 0;
+  int code = 0;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    code_ = std::max(code_, ranks_[i].code);
+    code = std::max(code, ranks_[i].code);
     if (ranks_[i].idle && ranks_[i].connected)
       send_(static_cast<int>(i), {MessageType::step, -1, no_more_cases, ""});
   }
+  code_ = worse_code(code_, code);  // an earlier segment may have a verdict
   if (controller_.started()) controller_.discard();
   state_ = State::ending;
   state_since_s_ = now;

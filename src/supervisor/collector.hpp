@@ -120,9 +120,6 @@ class Collector {
   std::vector<int> at_fault_;
 };
 
-/// The exit code of two parts of a run together.
-int worse_code(int a, int b) noexcept;
-
 /// "signal 9 (Killed)"
 std::string signal_text(int signal);
 /// "was killed by signal 9 (Killed)" or "left with exit code 7" from a wait status.

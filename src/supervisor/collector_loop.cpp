@@ -92,7 +92,8 @@ class CollectorLoop {
   /// Open MPI's launcher takes 3 s to end a job of which a process leaves with another code than 0.
   int code() const {
     constexpr int most_of_verdicts = 3;
-    const bool quiet = code_in_file_ && collector_.in_order() && collector_.code() <= most_of_verdicts;
+    const bool quiet = code_in_file_ && controller_->code_is_in_file() && collector_.in_order() &&
+                       collector_.code() <= most_of_verdicts;
     return quiet ? 0 : collector_.code();
   }
 

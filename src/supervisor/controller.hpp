@@ -52,6 +52,8 @@ class Controller {
   /// Judges, closes the file and reports. `why` the run ended early; empty when it is complete. The exit
   /// code.
   virtual int finish(const std::string& why, int case_index) = 0;
+  /// False where that code is worse than the one in the file, because a report could not be written.
+  virtual bool code_is_in_file() const noexcept { return true; }
   /// Nothing was measured: removes the output.
   virtual void discard() noexcept = 0;
 
