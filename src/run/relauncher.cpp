@@ -29,17 +29,19 @@
 #include "results/disk.hpp"
 #include "results/entity_tree.hpp"
 #include "results/reader.hpp"
+#include "results/writer.hpp"
 #include "run/launcher.hpp"
+#include "run/output_files.hpp"
 #include "run/selection.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr int inconclusive = static_cast<int>(ExitCode::inconclusive);
 constexpr std::array passed_on = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 
-/// Takes the signals that end a run out of the way of this process, for as long as it lives: they are read,
-/// and passed on.
+/// Blocks the signals that end a run and forwards them to the launcher.
 class Signals {
  public:
   Signals() {
@@ -93,8 +95,9 @@ struct Ended {
 };
 
 /// Runs a command, keeps what it writes to standard output, and waits for it: not for its daemons, which on a
-/// host that was cut off outlive it. Once `overdue`, which is asked every second, the command is terminated.
-Ended execute(std::vector<std::string> words, Signals& signals, const std::function<bool()>& overdue) {
+/// host that was cut off outlive it. `overdue` is asked every second; once it says why, the command is
+/// terminated.
+Ended execute(std::vector<std::string> words, Signals& signals, const std::function<std::string()>& overdue) {
   const CapturedOutput out;
   ChildProcess child(
       "a launcher", [&] { return become(words, out, signals.old()); }, SIGTERM);
@@ -102,9 +105,10 @@ Ended execute(std::vector<std::string> words, Signals& signals, const std::funct
   std::optional<int> status;
   for (; !status; status = child.ended()) {
     pollfd fd{signals.fd(), POLLIN, 0};
-    if (poll(&fd, 1, 1000) == 0 && overdue()) {
+    const std::string why = poll(&fd, 1, 1000) == 0 ? overdue() : "";
+    if (!why.empty()) {
       if (seconds_overdue == 0)
-        std::fprintf(stderr, "assay: the launcher did not end with its run; it is terminated\n");
+        std::fprintf(stderr, "assay: terminating the launcher: it still runs %s\n", why.c_str());
       child.kill(seconds_overdue++ < 10 ? SIGTERM : SIGKILL);
     }
     signals.pass_on(child);
@@ -123,8 +127,12 @@ class LaunchClock {
  public:
   /// `at_once`: a launcher of this machine, which has no queue.
   explicit LaunchClock(bool at_once) { since(begun_s_, at_once); }
-  bool overdue(bool written, bool begun, double budget_s) {
-    return launcher_overdue(since(begun_s_, begun || written), since(written_s_, written), budget_s);
+  /// For how long the launcher has outlived its run; empty while it is not overdue.
+  std::string overdue(bool written, bool begun, double budget_s) {
+    const double run_s = since(begun_s_, begun || written), closed_s = since(written_s_, written);
+    if (!launcher_overdue(run_s, closed_s, budget_s)) return "";
+    return closed_s < 0 ? fmt::format("{:.0f} s after the run began", run_s)
+                        : fmt::format("{:.0f} s after the results file was closed", closed_s);
   }
   double begun_s() const { return begun_s_; }  ///< by now_s(); -1: it was not seen to begin
 
@@ -139,19 +147,18 @@ class LaunchClock {
 class Launches {
  public:
   Launches(const Config& config, const Relaunch& how)
-      : config_(config), how_(how), begin_s_(now_s()), given_(node_list("exclude", config.exclude)) {
-    std::error_code none;
-    before_ = fs::last_write_time(config_.out, none);
-    owner_before_ = owner_of_partial();
-  }
+      : config_(config),
+        how_(how),
+        begin_s_(now_s()),
+        given_(node_list("exclude", config.exclude)),
+        files_(config) {}
 
   ExitCode run() {
     Signals signals;
     for (;;) {
       LaunchClock clock(how_.launcher.empty());
       const Ended ended = execute(command(), signals, [&] {
-        std::error_code ignored;
-        return clock.overdue(is_written(), fs::is_directory(partial(), ignored),
+        return clock.overdue(files_.all_written(), clock.begun_s() >= 0 || files_.has_begun(),
                              config_.budget_s() * config_.segments());
       });
       // A queue is no time of the level.
@@ -159,8 +166,9 @@ class Launches {
       wait_for_writer();
       attempts_.push_back(attempt_of(ended.code));
       attempts_.back().told = attempts_.back().told || signals.any();
-      const NextLaunch next = next_launch(attempts_, excluded_, how_.relaunches,
-                                          config_.budget_s() - spent_s(), 0.1 * config_.budget_s());
+      const int relaunches = config_.segments() > 1 ? 0 : how_.relaunches;  // a chain cannot be resumed
+      const NextLaunch next = next_launch(attempts_, excluded_, relaunches, config_.budget_s() - spent_s(),
+                                          0.1 * config_.budget_s());
       if (!next.wanted) return finish(ended);
       excluded_ = next.exclude;
       keep_for_resume();
@@ -174,14 +182,7 @@ class Launches {
   static constexpr double usual_start_s = 3;  ///< from the launcher's start to the first file of the run
 
   double spent_s() const { return now_s() - begin_s_; }
-  fs::path partial() const { return config_.out + ".partial"; }
-  bool is_written() const {
-    std::error_code none;
-    return fs::is_regular_file(config_.out, none) && fs::last_write_time(config_.out, none) != before_;
-  }
-  fs::path kept() const {
-    return fs::path(config_.out).replace_extension().string() + fmt::format(".launch{}.h5", attempts_.size());
-  }
+  fs::path partial() const { return files_.partial(); }
 
   std::vector<std::string> command() const {
     std::vector<std::string> words =
@@ -219,19 +220,12 @@ class Launches {
     std::error_code ignored;
     loss_.reset();
     a.told = code == static_cast<int>(ExitCode::usage) || code == static_cast<int>(ExitCode::internal);
-    if (code != static_cast<int>(ExitCode::usage) && is_written()) {
-      const auto r = results::load(config_.out);
-      a.file = true;
-      a.complete = r.info.state == "complete";
-      exit_code_ = r.verdict ? r.verdict->exit_code : 3;
-      add_nodes(a, r);
-      for (const auto& e : r.events) {
-        const std::string node = node_of(r, e.entity);
-        const auto loss = results::loss_of(e);
-        if (loss && !loss->earlier && !node.empty()) a.lost.insert(node);
-        a.stuck = a.stuck || e.kind == "stuck";
-      }
-    } else if (const auto owner = owner_of_partial(); owner && owner != owner_before_) {
+    const int segments = config_.segments(), written = files_.written();
+    if ((code != static_cast<int>(ExitCode::usage) || segments > 1) && written > 0) {
+      a.file = a.complete = true;
+      exit_code_ = written < segments ? inconclusive : 0;
+      for (int segment = 1; segment <= written; ++segment) take_file(a, files_.file(segment));
+    } else if (const auto owner = files_.new_owner()) {
       a.partial = true;
       a.nodes = a.lost = {owner->host};
       try {
@@ -242,6 +236,19 @@ class Launches {
       }
     }
     return a;
+  }
+
+  void take_file(Attempt& a, const fs::path& file) {
+    const auto r = results::load(file);
+    a.complete = a.complete && r.info.state == "complete";
+    exit_code_ = worse_code(exit_code_, r.verdict ? r.verdict->exit_code : inconclusive);
+    add_nodes(a, r);
+    for (const auto& e : r.events) {
+      const std::string node = node_of(r, e.entity);
+      const auto loss = results::loss_of(e);
+      if (loss && !loss->earlier && !node.empty()) a.lost.insert(node);
+      a.stuck = a.stuck || e.kind == "stuck";
+    }
   }
 
   void add_nodes(Attempt& a, const results::Results& r) const {
@@ -260,25 +267,21 @@ class Launches {
     return event;
   }
 
-  std::optional<results::Owner> owner_of_partial() const {
-    std::error_code none;
-    return fs::is_directory(partial(), none) ? results::read_owner(partial()) : std::nullopt;
-  }
-
   /// The next launch writes the file anew and takes over what this one measured.
   void keep_for_resume() {
     if (attempts_.back().partial)
       results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
     if (attempts_.back().partial && excluded_.empty()) {
       resume_ = partial().string();
-      return;
+    } else {
+      const bool closed = !attempts_.back().partial;
+      fs::path to = files_.free_name(attempts_.size());
+      if (!closed) to = results::partial_of(to);
+      fs::rename(closed ? fs::path(config_.out) : partial(), to);
+      resume_ = to.string();
+      kept_.push_back(to);
     }
-    const fs::path from = attempts_.back().partial ? partial() : fs::path(config_.out);
-    const fs::path to = attempts_.back().partial ? fs::path(kept().string() + ".partial") : kept();
-    drop(to);
-    fs::rename(from, to);
-    resume_ = to.string();
-    kept_.push_back(to);
+    files_.remember_owner();
   }
 
   static void drop(const fs::path& path) {
@@ -286,39 +289,55 @@ class Launches {
     if (!results::remove_partial(path)) fs::remove_all(path, ignored);
   }
 
+  void tell_missing(int code) const {
+    std::error_code none;
+    const std::string left =
+        fs::is_directory(partial(), none) ? fmt::format("; partial results in {}", partial().string()) : "";
+    std::fprintf(stderr, "assay: the launcher exited with code %d and wrote no %s%s\n", code,
+                 files_.current().c_str(), left.c_str());
+  }
+
+  /// The file of the launch before stands; all that was kept is named.
+  void put_back_kept() {
+    std::error_code none;
+    if (kept_.back().extension() == ".h5" && !fs::exists(config_.out, none)) {
+      fs::rename(kept_.back(), config_.out);
+      kept_.back() = config_.out;
+    }
+    for (const fs::path& path : kept_)
+      std::fprintf(stderr, "assay: results of an earlier launch are in %s\n", path.c_str());
+  }
+
   ExitCode finish(const Ended& ended) {
     how_.print(ended.out);
-    std::error_code ignored;
-    if (!attempts_.back().file && !kept_.empty()) {  // the last good one stands
-      if (kept_.back().extension() == ".h5" && !fs::exists(config_.out, ignored))
-        fs::rename(kept_.back(), config_.out);
-      return ExitCode::inconclusive;
-    }
-    if (attempts_.back().file) {
+    const Attempt& last = attempts_.back();
+    const bool ours = ended.code >= inconclusive && ended.code <= static_cast<int>(ExitCode::internal);
+    if (last.file) {
       for (const fs::path& path : kept_) drop(path);
-      return ended.code == static_cast<int>(ExitCode::internal) ? ExitCode::internal
-                                                                : static_cast<ExitCode>(exit_code_);
+      if (last.complete && !files_.all_written()) tell_missing(ended.code);
+      // A rank leaves with a code of its own where a report could not be written.
+      return static_cast<ExitCode>(worse_code(exit_code_, ours ? ended.code : 0));
     }
     const bool started_before = attempts_.size() > 1;  // the options were right
-    if (ended.code == static_cast<int>(ExitCode::internal) ||
-        (ended.code == static_cast<int>(ExitCode::usage) && !started_before))
+    if (kept_.empty() && ours && ended.code > inconclusive &&
+        (ended.code == static_cast<int>(ExitCode::internal) || !started_before))
       return static_cast<ExitCode>(ended.code);
-    std::fprintf(stderr, "assay: the launcher left with code %d, and there is no results file\n", ended.code);
+    tell_missing(ended.code);
+    if (!kept_.empty()) put_back_kept();
     return ExitCode::inconclusive;
   }
 
   const Config& config_;
   const Relaunch& how_;
   double begin_s_;
-  std::string given_;                           ///< the nodes of --exclude
-  fs::file_time_type before_;                   ///< of a results file that was there
-  std::optional<results::Owner> owner_before_;  ///< of a partial directory that was there
+  std::string given_;  ///< the nodes of --exclude
+  OutputFiles files_;
   std::vector<Attempt> attempts_;
   std::set<std::string> excluded_;
   std::vector<fs::path> kept_;
   std::optional<results::EventRow> loss_;  ///< of rank 0, in a partial directory
   std::string resume_;
-  int exit_code_ = 3;
+  int exit_code_ = inconclusive;
 };
 
 }  // namespace

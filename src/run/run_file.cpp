@@ -12,16 +12,12 @@
 #include "run/controller.hpp"
 
 namespace assay {
-namespace {
-
 std::filesystem::path file_of_segment(const Config& config, int segment) {
   if (config.segments() == 1) return config.out;
   std::filesystem::path file = config.out;
   const std::string extension = file.extension().string();
   return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment, extension);
 }
-
-}  // namespace
 
 void RunFile::open(const Config& config, EntityTable& entities, results::Writer::Start start, int segment) {
   using results::Writer;

@@ -21,10 +21,14 @@ struct NodeNews {
   std::vector<Json> counters, telemetry;
 };
 
+/// The results file of a segment, counted from 1: --out, or of a run in several segments NAME-seg01.h5,
+/// NAME-seg02.h5 ...
+std::filesystem::path file_of_segment(const Config& config, int segment);
+
 class RunFile {
  public:
-  /// A new file, or the one that --resume names. A run in several segments numbers its files: NAME-seg01.h5,
-  /// NAME-seg02.h5 ... `entities` outlives this object and adopts the rows of an earlier launch.
+  /// A new file, or the one that --resume names. `entities` outlives this object and adopts the rows of an
+  /// earlier launch.
   void open(const Config& config, EntityTable& entities, results::Writer::Start start, int segment);
   bool is_open() const noexcept { return writer_ != nullptr; }
   results::Writer& writer() noexcept { return *writer_; }

@@ -98,15 +98,37 @@ class Launcher(harness.CliTest):
         result = self.assay("run", "--suites", "selftest", "--selftest.cases", "pass", "--level", "smoke", "--out", "r.h5",
                             "--launcher", str(launcher))
         self.assert_code(result, 0)
-        self.assertIn("the launcher did not end with its run", result.stderr)
+        self.assertRegex(result.stderr, r"terminating the launcher: it still runs \d+ s after the results file was closed")
         self.assertIn("2 devices", result.stdout)
 
+    def test_a_soak_has_the_worst_code_of_its_segments(self):
+        launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"
+        run = ["run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "selftest"]
+        for cases, code in [("pass", 0), ("pass,fail", 2)]:
+            out = f"{code}.h5"
+            result = self.assay(*run, "--selftest.cases", cases, "--out", out, "--launcher", launcher)
+            self.assert_code(result, code)
+            self.assertEqual([name for name in self.left_behind() if name.startswith(str(code))],
+                             [f"{code}-seg01.h5", f"{code}-seg02.h5"], result.stderr)
+
+    def test_a_report_that_cannot_be_written_hides_no_verdict(self):
+        """Nor does the file's PASS hide that it could not be written."""
+        run = ["run", "--suites", "selftest", "--level", "smoke", "--force", "--json", "/dev/full", "--out", "r.h5"]
+        for launcher in ["none", f"{harness.MPIEXEC} --allow-run-as-root -n 1"]:
+            for cases, code in [("pass,fail", 2), ("pass", 3)]:
+                with self.subTest(launcher=launcher, cases=cases):
+                    result = self.assay(*run, "--selftest.cases", cases, "--launcher", launcher)
+                    self.assert_code(result, code)
+                    self.assertIn("--json: cannot write '/dev/full'", result.stderr)
+
     def test_what_is_lost_twice_is_a_fault_of_one_run(self):
-        """The only node is lost, tried once more, and lost again: one file, one verdict."""
+        """The only node is lost, tried once more, and lost again: one file, one verdict. A name that a kept file could take is left alone."""
+        self.write("r.launch1.h5", "precious")
         result = self.assay("run", "--suites", "selftest", "--level", "smoke", "--inject", "crash:rank=0", "--out", "r.h5",
                             "--launcher", f"{harness.MPIEXEC} --allow-run-as-root -n 1")
         self.assert_code(result, 2)
-        self.assertEqual(self.left_behind(), ["r.h5"])
+        self.assertEqual(self.left_behind(), ["r.h5", "r.launch1.h5"])
+        self.assertEqual((self.dir / "r.launch1.h5").read_text(), "precious")
         self.assertEqual(result.stderr.count("launching again"), 1, result.stderr)
         self.assertEqual(result.stderr.count("ending mpi"), 2, "the launcher would wait for what was lost")
         self.assertIn("TRIAGE", result.stdout)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What launches leave behind: one results file, or one for each segment of a soak.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "config/config.hpp"
+#include "results/disk.hpp"
+
+namespace assay {
+
+class OutputFiles {
+ public:
+  /// Remembers what is there: no launch has written it. `config` outlives this object.
+  explicit OutputFiles(const Config& config);
+
+  std::filesystem::path file(int segment) const;
+  /// The number of segments that are written, one after the other.
+  int written() const;
+  bool all_written() const { return is_written(config_.segments()); }
+  /// The file that is written now, or the last.
+  std::filesystem::path current() const;
+  /// The partial directory that belongs to it.
+  std::filesystem::path partial() const;
+  /// Who writes it, if it was not that of another run before.
+  std::optional<results::Owner> new_owner() const;
+  /// A directory that is there is none of the next launch, which may wait in a queue.
+  void remember_owner();
+  bool has_begun() const { return written() > 0 || new_owner(); }
+  /// NAME.launchN.h5 to keep the results of launch `number`, or of the next number whose name nobody has.
+  std::filesystem::path free_name(std::size_t number) const;
+
+ private:
+  bool is_written(int segment) const;
+
+  const Config& config_;
+  std::map<int, std::filesystem::file_time_type> before_;  ///< by segment
+  std::optional<results::Owner> owner_before_;             ///< of a partial directory that was there
+};
+
+}  // namespace assay
