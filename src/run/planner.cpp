@@ -136,6 +136,12 @@ double Plan::required_s() const noexcept {
   return sum;
 }
 
+std::string Plan::over_budget() const {
+  if (required_s() <= budget_s) return "";
+  return fmt::format("required cases need {}, the budget is {}", format_seconds(required_s()),
+                     format_seconds(budget_s));
+}
+
 std::int64_t Plan::without_products(const Topology& topology) const noexcept {
   if (topology.no_products.empty()) return 0;
   return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.multiplies; });

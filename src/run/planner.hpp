@@ -27,6 +27,8 @@ struct Plan {
   std::string hash;  ///< over version, configuration, seed, memory and rank -> (node shape, device)
 
   double required_s() const noexcept;
+  /// A line where the required cases alone take longer than the budget; else empty.
+  std::string over_budget() const;
   double expected_s() const noexcept;  ///< all planned cases
   /// Cases that are left out because no device multiplies matrices (Topology::no_products).
   std::int64_t without_products(const Topology& topology) const noexcept;

@@ -21,9 +21,9 @@
 #include "run/file_start.hpp"
 #include "run/injection.hpp"
 #include "run/launch.hpp"
+#include "run/plan_warnings.hpp"
 #include "run/runner.hpp"
 #include "run/selection.hpp"
-#include "run/unmatched.hpp"
 #include "supervisor/supervised.hpp"
 #include "transport/clock_sync.hpp"
 #include "transport/gpu_links.hpp"
@@ -134,7 +134,7 @@ class Session {
                    format_seconds(mpi_.init_seconds() + job_.probe_s + device_s_).c_str(),
                    format_seconds(mpi_.init_seconds()).c_str(), format_seconds(job_.probe_s).c_str(),
                    format_seconds(device_s_).c_str());
-    if (root()) warn_of_unmatched(config_, plan_, suites_);
+    if (root()) warn_of_plan(config_, plan_, suites_);
     for (const auto& note : devices_.notes)
       if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
   }
@@ -381,7 +381,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     if (mpi.world().rank() == 0) {
       out(plan_text(plan, config, job.topology) + job.fabric);
       if (!config.quiet) std::fputs(planning_text(begin_s).c_str(), stderr);
-      warn_of_unmatched(config, plan, suites);
+      warn_of_plan(config, plan, suites);
       if (config.options.flag("pairs")) out("\n" + pairs_text(plan, config, job.topology, suites));
     }
     mpi.world().barrier();

@@ -79,6 +79,7 @@ class Collector {
   void check_phase(double now);
   void check_time(double now);
   bool hangs(double now) const;
+  double still_s(double now) const;
   std::vector<MissingRank> suspects(double now) const;
   void begin_trace(double now, const std::string& what);
   void end_stuck(const HangAttribution& found, double now);

@@ -70,7 +70,7 @@ void Collector::check_time(double now) {
   if (case_ >= 0 && hangs(now))
     begin_trace(now, fmt::format("did not end {} in time", controller_.case_name(case_)));
   else if (now - ready_at_s_ > run_limit)
-    begin_trace(now, fmt::format("still ran after the run's {:.0f} s", run_limit));
+    begin_trace(now, fmt::format("did not end within the run's time limit of {:.0f} s", run_limit));
 }
 
 std::vector<int> Collector::missing() const {
@@ -102,11 +102,16 @@ std::vector<MissingRank> Collector::suspects(double now) const {
 bool Collector::hangs(double now) const {
   const bool late = now > case_deadline_at_s_;
   if (!late && now - case_since_s_ < controller_.standstill_s()) return false;
-  const auto who = suspects(now);
+  return still_s(now) >= (late ? late_standstill_s : controller_.standstill_s()) &&
+         (late || all_wait(suspects(now)));
+}
+
+/// For how long no missing rank of the case has made progress.
+double Collector::still_s(double now) const {
   double still_s = now - case_since_s_;
-  for (const MissingRank& s : who)
+  for (const MissingRank& s : suspects(now))
     if (s.heard) still_s = std::min(still_s, s.at.idle_s);
-  return still_s >= (late ? late_standstill_s : controller_.standstill_s()) && (late || all_wait(who));
+  return still_s;
 }
 
 /// The cause is decided before stacks are read: reading them wakes stopped processes.
@@ -137,7 +142,7 @@ void Collector::begin_trace(double now, const std::string& what) {
 /// No rank has evidence against it: links are named, and ranks that cannot continue end.
 void Collector::end_stuck(const HangAttribution& found, double now) {
   constexpr std::size_t most_named = 4;
-  if (case_ < 0 || ready_at_s_ == 0) {
+  if (case_ < 0 || ready_at_s_ == 0 || !hangs(now)) {  // late as a whole, while its ranks make progress
     end_run(hang_what_, false, now);
     return;
   }
@@ -151,8 +156,8 @@ void Collector::end_stuck(const HangAttribution& found, double now) {
   if (found.links.size() > most_named) brief += fmt::format("; and {} more", found.links.size() - most_named);
   const std::size_t waiting = missing().size();
   brief = brief.empty()
-              ? fmt::format("{}: an operation of {} ranks does not end, without a known cause",
-                            controller_.case_name(case_), waiting)
+              ? fmt::format("{}: {} ranks made no progress for {:.0f} s; no rank or link could be blamed",
+                            controller_.case_name(case_), waiting, still_s(now))
               : fmt::format("{}: an exchange does not end between {}: the link or either of its ends",
                             controller_.case_name(case_), brief);
   for (const int i : missing()) {

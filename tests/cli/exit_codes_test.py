@@ -144,13 +144,18 @@ class Smoke(harness.CliTest):
         said = [line for line in result.stderr.splitlines() if "planned in" not in line]
         self.assertEqual(len(said), 3, result.stderr)
         self.assertIn("--exclude: 'nofile.txt' is no node of this launch", said[0])
-        self.assertIn("l.toml:4: gemm/fq32-*:throughput matches no case of this plan", said[1])
+        self.assertIn("l.toml:4: gemm/fq32-*:throughput matches no case of this plan: the run will be INCONCLUSIVE", said[1])
         self.assertIn("--require: no case of this plan, suite or metric is called 'trough'", said[2])
 
     def test_plan_tells_that_the_file_would_be_too_large(self):
         plan = ["plan", "--level", "smoke", "--suites", "inventory,gemm", "--as-nodes", "200"]
         self.assertNotIn("--max-file", self.assay(*plan).stdout)
         self.assertIn("--max-file allows 100 KiB", self.assay(*plan, "--max-file", "100KiB").stdout)
+
+    def test_plan_tells_that_required_cases_take_longer_than_the_budget(self):
+        plan = ["plan", "--level", "soak", "--suites", "gemm", "--duration"]
+        self.assertRegex(self.assay(*plan, "1s").stderr, r"assay: required cases need .*, the budget is 1 s\n")
+        self.assertNotIn("the budget is", self.assay(*plan, "1h").stderr)
 
     def test_plan_tells_who_meets_whom_on_as_many_nodes_as_asked(self):
         result = self.assay("plan", "--suites", "p2p", "--level", "quick", "--as-nodes", 64, "--pairs")

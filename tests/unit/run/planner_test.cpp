@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "base/units.hpp"
 #include "results/save.hpp"
 #include "run/assemble.hpp"
 
@@ -113,6 +114,16 @@ TEST(Plan, RequiredCasesAreScaledIntoTheBudget) {
   const auto plan = make_plan(config_of(Level::smoke), nodes_of({8 * gib}, 1), suite_with(cases));
   EXPECT_LE(plan.required_s(), 15.0 * 0.86);
   EXPECT_GE(plan.required_s(), 15.0 * 0.80);
+}
+
+TEST(Plan, TellsWhereRequiredCasesTakeLongerThanTheBudget) {
+  std::vector<Case> cases = {make("a", Stage::world, 10, true)};
+  const auto topology = nodes_of({8 * gib}, 1);
+  EXPECT_EQ(make_plan(config_of(Level::smoke), topology, suite_with(cases)).over_budget(), "");
+  cases[0].overhead_seconds = 100;
+  const auto plan = make_plan(config_of(Level::smoke), topology, suite_with(cases));
+  EXPECT_EQ(plan.over_budget(),
+            "required cases need " + format_seconds(plan.required_s()) + ", the budget is 15 s");
 }
 
 TEST(Plan, LaterPassesAreOpportunisticAndComeAfterTheFirst) {

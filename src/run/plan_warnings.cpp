@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/unmatched.hpp"
+#include "run/plan_warnings.hpp"
 
 #include <fmt/format.h>
 
@@ -33,22 +33,23 @@ std::vector<std::string> unmatched_names(const Config& config, const Plan& plan,
   if (!config.limits_text.empty())
     for (const auto& limit : verdict::parse_limits(config.limits_text, config.limits_file))
       if (!names_case(plan, limit.case_glob))
-        lines.push_back(fmt::format("{}:{}: {} matches no case of this plan: the run would be INCONCLUSIVE",
+        lines.push_back(fmt::format("{}:{}: {} matches no case of this plan: the run will be INCONCLUSIVE",
                                     config.limits_file, limit.line, limit.full()));
   for (const std::string& name : config.require)
     if (name != verdict::coverage_name && !names_case(plan, name.substr(0, name.find(':'))) &&
         !names_suite_or_metric(suites, name))
       lines.push_back(fmt::format(
           "--require: no case of this plan, suite or metric is called '{}': if no counter is either, "
-          "the run would be INCONCLUSIVE",
+          "the run will be INCONCLUSIVE",
           name));
   return lines;
 }
 
 }  // namespace
 
-void warn_of_unmatched(const Config& config, const Plan& plan,
-                       const std::vector<std::unique_ptr<Suite>>& suites) {
+void warn_of_plan(const Config& config, const Plan& plan, const std::vector<std::unique_ptr<Suite>>& suites) {
+  if (const std::string line = plan.over_budget(); !line.empty())
+    std::fprintf(stderr, "assay: %s\n", line.c_str());
   for (const std::string& line : unmatched_names(config, plan, suites))
     std::fprintf(stderr, "assay: %s\n", line.c_str());
 }

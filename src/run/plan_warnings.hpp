@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "run/planner.hpp"
+#include "suite/suite.hpp"
+
+namespace assay {
+
+/// Prints a line where the required cases need more time than the budget, and one for each limit of --limits
+/// and each name of --require that no case of the plan matches: the run would end INCONCLUSIVE. Counters are
+/// not known before the run; a name of --require may be one.
+void warn_of_plan(const Config& config, const Plan& plan, const std::vector<std::unique_ptr<Suite>>& suites);
+
+}  // namespace assay
