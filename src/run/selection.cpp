@@ -68,16 +68,18 @@ std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::
                               const std::string& exclude) {
   std::vector<int> ranks(hosts.size());
   std::iota(ranks.begin(), ranks.end(), 0);
+  const auto excluded = exclude.empty() ? std::vector<std::string>() : names_of("exclude", exclude);
   if (!only.empty()) {
     const auto names = names_of("only", only);
+    // A node that was lost is excluded, and the launcher may have left it out.
     for (const std::string& name : names)
-      if (std::ranges::none_of(hosts, [&](const std::string& host) { return glob_match(name, host); }))
+      if (!any_matches(excluded, name) &&
+          std::ranges::none_of(hosts, [&](const std::string& host) { return glob_match(name, host); }))
         throw_usage(fmt::format("--only: no rank runs on '{}'", name));
     std::erase_if(ranks, [&](int r) { return !any_matches(names, hosts[static_cast<std::size_t>(r)]); });
   }
   if (!exclude.empty()) {
-    const auto names = names_of("exclude", exclude);
-    std::erase_if(ranks, [&](int r) { return any_matches(names, hosts[static_cast<std::size_t>(r)]); });
+    std::erase_if(ranks, [&](int r) { return any_matches(excluded, hosts[static_cast<std::size_t>(r)]); });
     if (ranks.empty()) throw_usage("--exclude: no node is left to measure");
   }
   return ranks;

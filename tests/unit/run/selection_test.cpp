@@ -44,6 +44,9 @@ TEST(Selection, OfNodes) {
   EXPECT_THAT(choose_ranks(hosts, "n[2-3]", ""), ElementsAre(2, 3, 4));
   EXPECT_THAT(choose_ranks(hosts, "", "n1,n99"), ElementsAre(2, 3, 4));
   EXPECT_THAT(choose_ranks(hosts, "n*", "n2"), ElementsAre(0, 1, 3, 4));
+  EXPECT_THAT(choose_ranks(hosts, "n[2-4]", "n4"), ElementsAre(2, 3, 4)) << "not launched on any more";
+  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n4", "n4"); }),
+              HasSubstr("--exclude: no node is left"));
   EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1,n4", ""); }),
               HasSubstr("--only: no rank runs on 'n4'"));
   EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1", "n1"); }),
