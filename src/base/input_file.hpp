@@ -20,7 +20,6 @@ class InputFile {
   const std::filesystem::path& path() const noexcept { return path_; }
   /// False when nothing has this name.
   bool exists() const noexcept;
-  bool is_regular() const noexcept { return regular_; }
 
   // What follows throws Error(usage) "cannot read PATH: ..." when it could not be opened, Error(data) "PATH
   // is not a file".

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <streambuf>
 
+#include "base/shell.hpp"
+
 namespace assay::cli {
 namespace {
 
@@ -155,18 +157,8 @@ void check_writable(const std::string& option, const std::string& file) {
 std::string quoted_command_line(int argc, char** argv) {
   std::string line;
   for (int i = 0; i < argc; ++i) {
-    const std::string text = argv[i];
-    const bool plain = !text.empty() && text.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789-_=+.,:/@%") == std::string::npos;
     if (i > 0) line += ' ';
-    if (plain) {
-      line += text;
-      continue;
-    }
-    line += '\'';
-    for (const char c : text) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
+    line += shell_word(argv[i]);
   }
   return line;
 }

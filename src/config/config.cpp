@@ -99,9 +99,6 @@ void set_output(Config& config, const OptionValues& values) {
     config.out = config.resume.substr(0, config.resume.size() - std::string_view(".partial").size());
   }
   config.force = values.flag("force");
-  config.json_file = values.text("json");
-  config.junit_file = values.text("junit");
-  config.nodes_file = values.text("nodes");
   std::set<std::string> seen{config.out};
   for (const auto& [name, value] : values.all()) {
     const std::string file = values.use(name) == OptionUse::output_file ? values.text(name) : "";

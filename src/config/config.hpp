@@ -51,7 +51,6 @@ struct Config {
   std::vector<FaultSpec> faults;  ///< made on purpose (--inject); the verdict never sees them
   bool strict = false, quiet = false;
   std::string color = "auto", progress = "auto";
-  std::string json_file, junit_file, nodes_file;
   OptionValues options;      ///< every option, suites' included
   std::string command_line;  ///< as typed
 

@@ -4,29 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/shell.hpp"
 #include "run/selection.hpp"
 
 namespace assay {
 namespace {
-
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string inside;
-  for (const char c : word) {
-    if (c == '\'')
-      inside.append("'\\''");
-    else
-      inside.push_back(c);
-  }
-  return fmt::format("'{}'", inside);
-}
 
 /// The texts of an option that is to be said again; none when it stands at its default.
 std::vector<std::string> texts_of(const OptionSpec& spec, const OptionValues& values) {

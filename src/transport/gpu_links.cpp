@@ -9,28 +9,24 @@ namespace {
 
 constexpr std::size_t proof_bytes = std::size_t{8} << 20;
 
-/// Empty when MPI may be given GPU memory.
-std::string why_not_direct(GpuDirect wish, Communicator& world, Device& device) {
-  if (wish == GpuDirect::off) return "--p2p.gpu-direct off";
+/// Whether MPI is given GPU memory.
+bool goes_direct(GpuDirect wish, Communicator& world, Device& device) {
+  if (wish == GpuDirect::off) return false;
   // The query is no proof, and trying without it ends in a segmentation fault.
   const bool said = world.min(mpi_says_cuda() ? 1.0 : 0.0) > 0;
-  if (wish == GpuDirect::automatic && !said) return "this MPI does not report support for GPU memory";
-  if (world.min(static_cast<double>(device.arena().size())) < static_cast<double>(proof_bytes))
-    return "too little GPU memory is used to try it";
-  return test_gpu_direct(world, device);
+  if (wish == GpuDirect::automatic && !said) return false;
+  if (world.min(static_cast<double>(device.arena().size())) < static_cast<double>(proof_bytes)) return false;
+  return test_gpu_direct(world, device).empty();
 }
 
 }  // namespace
 
 GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node,
                    Communicator* leaders, GpuDirect direct, supervisor::Heartbeat* heartbeat)
-    : transports_(transports),
-      device_(device),
-      heartbeat_(heartbeat),
-      plain_{&world, &node, leaders},
-      why_staged_(why_not_direct(direct, world, device)) {
+    : transports_(transports), device_(device), heartbeat_(heartbeat), plain_{&world, &node, leaders} {
+  const bool directly = goes_direct(direct, world, device);
   for (std::size_t i = 0; i < plain_.size(); ++i)
-    if (plain_[i] != nullptr) staged_[i] = transports_.make_staged(*plain_[i], device_, why_staged_.empty());
+    if (plain_[i] != nullptr) staged_[i] = transports_.make_staged(*plain_[i], device_, directly);
 }
 
 Communicator& GpuLinks::nccl(Scope scope, double deadline_s) {

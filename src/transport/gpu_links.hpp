@@ -3,7 +3,6 @@
 
 #include <array>
 #include <memory>
-#include <string>
 
 #include "transport/gpu_transports.hpp"
 
@@ -27,8 +26,6 @@ class GpuLinks {
   Communicator& world() const noexcept { return *staged_[0]; }
   Communicator& node() const noexcept { return *staged_[1]; }
   Communicator* leaders() const noexcept { return staged_[2].get(); }
-  /// Why MPI is not given GPU memory; empty where it is.
-  const std::string& why_staged() const noexcept { return why_staged_; }
 
   const GpuTransports& transports() const noexcept { return transports_; }
   supervisor::Heartbeat* heartbeat() const noexcept { return heartbeat_; }
@@ -42,7 +39,6 @@ class GpuLinks {
   supervisor::Heartbeat* heartbeat_;
   std::array<Communicator*, 3> plain_;
   std::array<std::unique_ptr<Communicator>, 3> staged_, nccl_;
-  std::string why_staged_;
 };
 
 }  // namespace assay
