@@ -61,8 +61,8 @@ std::vector<OptionSpec> where_to_run() {
   return {
       presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
       presentation(option("spool", path, "", "DIR",
-                          "keep ended cases in this directory, local to the node of rank 0, until the "
-                          "results file is made of them")),
+                          "store finished cases on this local disk of rank 0's node; merged into --out at "
+                          "the end")),
       presentation(option("force", flag, "", "", "replace an existing results file")),
       presentation(option("resume", path, "", "PARTIAL",
                           "run the missing cases of an interrupted run (NAME.h5.partial), or of one that "
@@ -79,11 +79,10 @@ std::vector<OptionSpec> where_to_run() {
                  "with a rank per GPU, else per socket; none: this process is the only rank")),
       presentation(option("relaunch", integer, "2", "N",
                           "with a launcher: launch again up to N times without nodes that were lost, within "
-                          "the level's time")),
+                          "the level's time; not a soak of several segments")),
       presentation(option("spent", seconds, "0", "TIME",
                           "internal, set where assay launches itself again: the level's time used before; "
-                          "the exit code of the "
-                          "ranks is then 0")),
+                          "ranks leave the exit code to the results file")),
       presentation(option("config", path, "", "FILE",
                           "TOML file with options by their long names; the command line has precedence")),
   };

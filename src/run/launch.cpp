@@ -104,7 +104,8 @@ std::string place_nics(const Config& config, Topology& topology) {
   const Fabric fabric = parse_fabric(config.topology_text, config.topology_file);
   const FabricCoverage coverage = apply_fabric(fabric, topology);
   if (coverage.nodes == 0)
-    throw_usage(fmt::format("--topology: {} has no NIC of this job ({})", config.topology_file,
+    throw_usage(fmt::format("--topology: {} lists no NIC of this job's nodes (first node: {})",
+                            config.topology_file,
                             topology.nodes.empty() ? "" : topology.nodes.front().hostname));
   return describe_fabric(fabric, coverage, topology);
 }

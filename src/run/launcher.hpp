@@ -9,7 +9,7 @@
 
 namespace assay {
 
-/// What ranks on this machine are counted by.
+/// What the number of ranks on this machine is derived from.
 struct LocalMachine {
   int gpus = 0;     ///< that this build can measure with
   int sockets = 1;  ///< with CPUs that this process may use
@@ -43,8 +43,8 @@ struct NextLaunch {
   std::set<std::string> exclude;  ///< of all launches so far, and of this one
 };
 
-/// What to do after the last of `attempts`, each with what it left out: once more without the nodes that were
-/// lost, or with all of them if no other is left or the cause is unknown; not after the same loss twice.
+/// Whether to launch again after the last of `attempts`: without the lost nodes; unchanged if no other node
+/// is left or the cause is unknown; not after the same loss twice.
 NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded,
                        int relaunches, double left_s, double least_s);
 

@@ -38,7 +38,7 @@ class RunSchedule {
   /// Ranks are lost: from now on only cases inside nodes and no retests.
   void lose_ranks() noexcept { lost_ = true; }
 
-  /// Time for retests; 0 after a loss.
+  /// Time for retests; none after a loss.
   std::optional<double> retest_seconds(double elapsed_s) const noexcept;
 
  private:

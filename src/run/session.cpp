@@ -372,7 +372,8 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     Job job = discover_job(mpi, config, suites, devices, std::move(node));
     const double begin_s = process_cpu_s();
     if (config.options.has("as-nodes")) {
-      if (!config.topology_file.empty()) throw_usage("--as-nodes: the nodes made up are in no --topology");
+      if (!config.topology_file.empty())
+        throw_usage("--as-nodes cannot be combined with --topology: simulated nodes are not in it");
       job.topology = multiplied(job.topology, config.options.integer("as-nodes"));
     }
     const Plan plan = make_plan(config, job.topology, suites);
