@@ -10,6 +10,8 @@ Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--cores N] [--image 
 Prints a job script. SYSTEM: slurm, pbs, lsf, flux, kubernetes (an MPIJob of the MPI operator). KIND: acceptance, nightly, soak.
 All of them start scripts/KIND.sh, where the work is; settings come from ASSAY_SITE or /etc/assay/site.conf.
 
+The soak is a chain of jobs in Slurm, and elsewhere one job for all of its segments: as many as the settings say now.
+
 Whole nodes are asked for. How many ranks a node gets is found out there: one per GPU, else one per socket (ASSAY_RANKS).
 
   --nodes N      nodes to ask for (default: what the command line of the batch system says; kubernetes: 4)
@@ -21,6 +23,9 @@ Whole nodes are asked for. How many ranks a node gets is found out there: one pe
 scripts/slurm/*.sbatch are these scripts for Slurm. Only those for Slurm have been run; of the others, the syntax is checked.
 TEXT
 }
+
+# shellcheck source=scripts/site.sh
+. "$(dirname "${BASH_SOURCE[0]}")/site.sh"
 
 wrong() { printf 'batch.sh: %s\n' "$*" >&2; exit 4; }
 
@@ -55,6 +60,11 @@ case "$system" in
 esac
 [ "$system" != pbs ] || [ -n "$cores" ] || wrong 'pbs gives a job only the cores it asks for: say --cores N, the cores of a node'
 IFS='|' read -r _ minutes ahead what <<<"$row"
+if [ "$kind" = soak ] && [ "$system" != slurm ]; then
+  site_settings
+  # Time to start, merge and judge each segment, and for the verdict on all.
+  minutes=$((10#$ASSAY_SOAK_SEGMENTS * (10#$ASSAY_SOAK_MINUTES + 5) + 10)) ahead=300 what='A soak: all its segments.'
+fi
 printf -v clock '%02d:%02d:00' "$((minutes / 60))" "$((minutes % 60))"
 
 header() {  # TESTED

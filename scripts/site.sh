@@ -15,7 +15,7 @@ site_number() {  # NAME: a setting that must be a whole number
 }
 
 # Settings: ASSAY_SITE, or /etc/assay/site.conf where that exists, or the defaults.
-site_load() {
+site_settings() {
   # Prologs, health checks and nights of cron are root's, which Open MPI refuses without these.
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   umask go-w  # directories that others can write are refused by the next step of the same night
@@ -41,12 +41,17 @@ site_load() {
   elif [ -n "${ASSAY_SITE:-}" ]; then
     site_wrong "ASSAY_SITE: cannot read '$ASSAY_SITE'"
   fi
-  command -v "$ASSAY" >/dev/null || site_wrong "$site_file: ASSAY: no program '$ASSAY'"
   for name in ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS ASSAY_LOCK_HOURS ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY \
     ASSAY_SOAK_SEGMENTS ASSAY_SOAK_MINUTES; do site_number "$name"; done
   [[ $ASSAY_RANKS =~ ^(auto|[1-9][0-9]{0,3})$ ]] || site_wrong "$site_file: ASSAY_RANKS is auto or a number of ranks per node, not '$ASSAY_RANKS'"
   case "$ASSAY_DRAIN" in no | print | apply) ;; *) site_wrong "$site_file: ASSAY_DRAIN is no, print or apply, not '$ASSAY_DRAIN'" ;; esac
   case "$ASSAY_RESULTS" in /*) ;; *) site_wrong "$site_file: ASSAY_RESULTS must begin with /, not '$ASSAY_RESULTS'" ;; esac
+}
+
+# The settings, on a machine where the program is.
+site_load() {
+  site_settings
+  command -v "$ASSAY" >/dev/null || site_wrong "$site_file: ASSAY: no program '$ASSAY'"
 }
 
 # Whether a name can be that of one node: ALL, NODELIST, lists and ranges stand for many, and a path for what is in a file.
@@ -78,16 +83,18 @@ site_log() {  # KIND CODE TEXT
 }
 
 # Runs a command and passes on what the batch system sends ahead of its limit (USR1, USR2) and an end on request (TERM,
-# INT), so that the run ends in order. Returns its exit code.
+# INT), so that the run ends in order. Returns its exit code; `site_signalled` is yes once a signal came. The caller's own traps
+# are back after it.
 site_forward() {  # COMMAND...
-  local child code=0
+  local child code=0 traps
+  traps=$(trap -p USR1 USR2 TERM INT)
   "$@" </dev/null &
   child=$!
   # The launcher's own process: it hands the signal to the ranks. shellcheck cannot see that traps run later.
   # shellcheck disable=SC2064
-  trap "kill -USR1 $child 2>/dev/null || true" USR1 USR2
+  trap "site_signalled=yes; kill -USR1 $child 2>/dev/null || true" USR1 USR2
   # shellcheck disable=SC2064
-  trap "kill -TERM $child 2>/dev/null || true" TERM INT
+  trap "site_signalled=yes; kill -TERM $child 2>/dev/null || true" TERM INT
   # A signal ends `wait` early, with a code over 128: ask again until the child itself has ended.
   while :; do
     code=0
@@ -95,6 +102,7 @@ site_forward() {  # COMMAND...
     kill -0 "$child" 2>/dev/null || break
   done
   trap - USR1 USR2 TERM INT
+  eval "$traps"
   return "$code"
 }
 

@@ -8,8 +8,8 @@ usage() {
 Usage: scripts/soak.sh [RUN OPTIONS...]
 
 One segment (setting ASSAY_SOAK_MINUTES) of a soak of ASSAY_SOAK_SEGMENTS. As a Slurm job it submits the next one, without the
-nodes that failed so far; elsewhere the segments follow each other in this process, and the failed nodes sleep. In
-RESULTS/DATE/soak-JOB/:
+nodes that failed so far; elsewhere the segments follow each other in this process, and the failed nodes sleep, until a signal
+comes (USR1 ahead of a time limit, or TERM) or all nodes have failed. In RESULTS/DATE/soak-JOB/:
 
   segments/segNN.h5       one results file each
   segNN/                  verdict, log and metrics of each
@@ -68,12 +68,23 @@ finish() {
   exit "$code"
 }
 
-code=0
+# Whether a node of the last segment has not failed so far.
+nodes_left() {
+  local nodes
+  printf -v nodes '%s/seg%02d/nodes.txt' "$directory" "$number"
+  # Not `grep -q`: under pipefail a closed pipe is an error.
+  [ ! -s "$nodes" ] || awk '{ print $1 }' "$nodes" | grep -vxF -f "$directory/failed.txt" >/dev/null
+}
+
+code=0 site_signalled=''
 if [ -z "${SLURM_JOB_ID:-}" ]; then
+  # A signal also counts while a segment is judged.
+  trap 'site_signalled=yes' USR1 USR2 TERM INT
   for ((; number <= ASSAY_SOAK_SEGMENTS; ++number)); do
     code=0
     segment "$@" || code=$?
     if [ "$code" -eq 4 ] || [ "$code" -eq 5 ]; then exit "$code"; fi
+    if [ -n "$site_signalled" ] || ! nodes_left; then break; fi
   done
   finish
 fi

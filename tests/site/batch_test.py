@@ -41,12 +41,29 @@ class Batch(place.SiteTest):
 
     def test_all_systems_ask_for_the_same(self):
         for kind in KINDS:
-            self.assertEqual(len({self.limits(system, kind) for system in LIMITS}), 1, kind)
+            # The soak of Slurm is a chain of jobs.
+            alike = [system for system in LIMITS if (system, kind) != ("slurm", "soak")]
+            self.assertEqual(len({self.limits(system, kind) for system in alike}), 1, kind)
             for system in LIMITS:
                 text = self.text(system, kind, "--nodes", "16")
                 self.assertIn("16", text)
                 self.assertIn(f"/{kind}.sh", text)
                 self.assertEqual("# Untested" in text, system != "slurm")
+
+    def test_a_soak_outside_slurm_has_time_for_all_segments(self):
+        for segments, minutes in [(16, 30), (1, 30), (3, 60), ("08", 10)]:
+            self.settings(ASSAY_SOAK_SEGMENTS=segments, ASSAY_SOAK_MINUTES=minutes, ASSAY="no-such-program")
+            for system in LIMITS:
+                asked, ahead = self.limits(system, "soak")
+                if system == "slurm":
+                    self.assertEqual(asked, 45)
+                else:
+                    self.assertGreater(asked - ahead / 60, int(segments) * (minutes + 4), system)
+                    self.assertLess(asked, int(segments) * minutes * 2 + 30, system)
+        self.settings(ASSAY_SOAK_SEGMENTS="many")
+        result = self.script("batch.sh", "flux", "soak")
+        self.assert_code(result, 4)
+        self.assertIn("ASSAY_SOAK_SEGMENTS is a whole number", result.stderr)
 
     def test_the_gpus_of_a_node_are_asked_for(self):
         for system, gpus, cpus in [("slurm", "--gres=gpu:8", "--gres"), ("pbs", "ncpus=128:ngpus=8:mpiprocs=8", "gpus"), ("lsf", '-gpu "num=8', "-gpu"),
