@@ -24,16 +24,31 @@ launch_ranks_here() {
   printf '%s' "$packages" | sort -u | wc -l | awk '{ print ($1 > 0 ? $1 : 1) }'
 }
 
-# Whether the launcher options already give the number of ranks.
-launch_says_ranks() {  # WORD...
+# Whether the launcher options already give the number of ranks. Letters mean other things elsewhere: of srun, -N is nodes and -c
+# CPUs of a task; of Open MPI's mpirun, ranks of a node and ranks.
+launch_says_ranks() {  # LAUNCHER WORD...
   local word
-  for word in "$@"; do
-    case "$word" in
-      -n | -np | -c | --n | --np | -N | -npernode | --npernode | -npersocket | --npersocket | -ppn | --ppn | -perhost | -map-by | --map-by | \
-        --ntasks* | -n[0-9]* | --tasks-per-node* | -rf | --rankfile) return 0 ;;
+  for word in "${@:2}"; do
+    case "${1##*/} $word" in
+      srun\ -n* | srun\ --ntasks* | srun\ --tasks-per-node*) return 0 ;;
+      srun\ *) ;;
+      *\ -n | *\ --n | *\ --n=* | *\ -np | *\ --np | *\ --np=* | *\ -c | *\ -N | *\ -npernode | *\ --npernode* | *\ -npersocket | \
+        *\ --npersocket* | *\ -pernode | *\ --pernode | *\ -map-by | *\ --map-by | *\ --map-by=* | *\ -rf | *\ -rankfile | *\ --rankfile* | \
+        *\ -app | *\ --app) return 0 ;;
     esac
   done
   return 1
+}
+
+# Nodes of a job step: those that srun is told (nothing for a range or a list), else those of the job.
+launch_step_nodes() {  # SRUN WORD...
+  local word last='' nodes=${SLURM_JOB_NUM_NODES:-1}
+  for word in "$@"; do
+    case "$last" in -N | --nodes) nodes=$word ;; esac
+    case "$word" in --nodes=*) nodes=${word#*=} ;; -N?*) nodes=${word#-N} ;; esac
+    last=$word
+  done
+  if [[ $nodes =~ ^[0-9]+$ ]]; then printf '%s\n' "$nodes"; fi
 }
 
 # Ranks of every node of the launch. Inside a job this script runs on one of its nodes, and without hosts of its own the launcher
@@ -62,7 +77,7 @@ launch_ranks() {  # LAUNCHER WORD...
 # Sets `launch` to the words of ASSAY_LAUNCH and those that start ASSAY_RANKS ranks on every node. Launchers other than Open MPI's
 # mpirun and srun are taken as they are.
 launch_words() {
-  local ranks
+  local ranks nodes
   read -r -a launch <<<"$ASSAY_LAUNCH"
   if [ "${#launch[@]}" -eq 0 ] || launch_says_ranks "${launch[@]}"; then return 0; fi
   case "${launch[0]##*/}" in
@@ -76,7 +91,10 @@ launch_words() {
       fi ;;
     srun)
       ranks=$(launch_ranks "${launch[@]}")
-      launch+=(--ntasks-per-node="$ranks" --ntasks="$((ranks * ${SLURM_JOB_NUM_NODES:-1}))" --cpu-bind=none) ;;
+      nodes=$(launch_step_nodes "${launch[@]}")
+      launch+=(--ntasks-per-node="$ranks")
+      if [ -n "$nodes" ]; then launch+=(--ntasks="$((ranks * nodes))"); fi
+      launch+=(--cpu-bind=none) ;;
   esac
 }
 

@@ -54,8 +54,16 @@ class Launch(place.SiteTest):
         self.assertNotIn("mpi_yield_when_idle", self.words("mpirun", ASSAY_RANKS="9000"))
 
     def test_what_says_its_ranks_itself_is_left_as_it_is(self):
-        for launch in ["mpirun -n 4", "mpirun --npernode 2", "srun --ntasks=3", "jsrun -a 1", "", "mpirun --map-by ppr:1:socket"]:
+        for launch in ["mpirun -n 4", "mpirun --npernode 2", "mpirun -N 2", "mpirun -c 2", "mpirun --map-by ppr:1:socket", "mpirun --map-by=node",
+                       "mpirun -pernode", "srun --ntasks=3", "srun -n 3", "srun -n3", "srun --ntasks-per-node 2", "srun --tasks-per-node=2",
+                       "jsrun -a 1", "aprun -N 1", "flux run -N 4", ""]:
             self.assertEqual(self.words(launch), launch)
+
+    def test_nodes_and_cpus_of_srun_are_no_ranks(self):
+        job = {"ASSAY_RANKS": "2", "SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "8"}
+        for words, ranks in [("-N 4", " --ntasks=8"), ("-N4", " --ntasks=8"), ("--nodes=4", " --ntasks=8"), ("--nodes 4", " --ntasks=8"),
+                             ("-N 2-4", ""), ("-c 16", " --ntasks=16"), ("--network=x --nice", " --ntasks=16")]:
+            self.assertEqual(self.words(f"srun --mpi=pmix {words}", **job), f"srun --mpi=pmix {words} --ntasks-per-node=2{ranks} --cpu-bind=none")
 
     def started(self, *words, nodes="", **env):
         """What is started where node `n2` was lost."""
