@@ -259,6 +259,30 @@ class NodeChecks(place.SiteTest):
         self.assert_code(self.script("slurm/prolog.sh"), 0)
         self.assertEqual(self.ran(), 2)
 
+    def two_prologs(self, code, **keys):
+        """Two jobs start at once; the tests that were run and whether they overlapped."""
+        self.node_settings(ASSAY_RANKS="1")
+        self.result_of_run(code, **keys)
+        alone = 'import time\nos.mkdir(here / "alone")\ntime.sleep(1)\nos.rmdir(here / "alone")\n'
+        self.runs(alone + (self.dir / "RUN").read_text())
+        prologs = [place.subprocess.Popen([place.SCRIPTS / "slurm" / "prolog.sh"], cwd=self.dir, env={**self.env, "SLURM_JOB_ID": job})
+                   for job in ("5", "6")]
+        self.assertEqual([prolog.wait(timeout=100) for prolog in prologs], [0, 0])
+        self.assertNotIn("exit=1", (self.results / "log").read_text())
+        return self.ran()
+
+    def test_two_prologs_at_once_test_the_node_once_where_it_passes(self):
+        self.assertEqual(self.two_prologs(0, nodes=4), 1)
+
+    def test_two_prologs_at_once_both_test_a_node_that_does_not_pass(self):
+        self.assertEqual(self.two_prologs(3, nodes=4), 2)
+
+    def test_a_job_that_starts_without_a_test_is_in_the_log(self):
+        self.program("flock", "#!/bin/sh\nexit 1\n")
+        self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}), 0)
+        self.assertEqual(self.ran(), 0)
+        self.assertRegex((self.results / "log").read_text(), r"Z prolog job=5 exit=3 \S+: not tested: another prolog holds \S+/state/prolog.lock\n$")
+
     def test_the_health_check_brings_back_what_it_drained(self):
         self.assert_code(self.script("slurm/healthcheck.sh"), 0)
         self.assertEqual(len(self.calls()), 1)
