@@ -13,11 +13,6 @@ struct AttentionShape {
   std::size_t batch = 1, length = 1, heads = 1, depth = 16;
   constexpr std::size_t width() const noexcept { return heads * depth; }
   constexpr std::size_t pairs() const noexcept { return batch * heads; }
-  /// Multiply-adds counted as 2, the masked half left out: 2 length (length + 1) depth per pair forward;
-  /// backward computes five products for two.
-  double flops_forward() const noexcept {
-    return 2.0 * static_cast<double>(pairs() * length) * static_cast<double>((length + 1) * depth);
-  }
 };
 
 /// A call handles one pair (sequence b, head h) = (pair / heads, pair % heads) and no other call writes what

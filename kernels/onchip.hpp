@@ -18,8 +18,6 @@ constexpr std::uint32_t l1_word(std::uint64_t key, std::size_t index) noexcept {
   const auto random = static_cast<std::uint32_t>(mix64(key + index * address_step) >> 48);
   return random << 16 | (random ^ static_cast<std::uint32_t>(index));
 }
-/// The index of the word that these bits were made for.
-constexpr std::size_t l1_index(std::uint32_t word) noexcept { return (word >> 16 ^ word) & 0xffff; }
 
 /// Multiprocessor numbers below this are marked.
 inline constexpr std::size_t visited_words = 32, max_multiprocessors = 32 * visited_words;

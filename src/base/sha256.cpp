@@ -89,8 +89,6 @@ std::array<std::uint8_t, 32> Sha256::finish() {
   return digest;
 }
 
-std::string sha256_hex(std::string_view bytes) { return hex(Sha256().add(bytes).finish()); }
-
 std::string base64(std::string_view bytes) {
   constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;

@@ -26,7 +26,6 @@ class Sha256 {
 };
 
 std::string base64(std::string_view bytes);
-std::string sha256_hex(std::string_view bytes);
 /// As a Content-Security-Policy names a script or a style.
 std::string sha256_base64(std::string_view bytes);
 /// Of a file's content; empty when it cannot be read or is no file.

@@ -150,7 +150,7 @@ Json Config::to_json(bool for_hash) const {
   Json json = Json::object();
   std::vector<std::string> presentation{"command_line", "seed-given"};
   for (const auto& [name, value] : options.all()) {
-    const bool measures = options.use(name) == OptionUse::measurement;
+    const bool measures = !is_presentation(options.use(name));
     if (!measures) presentation.push_back(name);
     if (measures || !for_hash) json[name] = !measures && !options.has(name) ? Json("") : value_to_json(value);
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "config/suggest.hpp"
 
@@ -17,17 +18,6 @@ using fault_grammar::bad;
 
 constexpr const char* list_or_range = "a list like 1+4 or a range like 2-5";
 constexpr const char* two_ranks = "two ranks as SRC>DST";
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (std::size_t end = text.find(separator); end != std::string::npos; end = text.find(separator, begin)) {
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  parts.push_back(text.substr(begin));
-  return parts;
-}
 
 template <typename T>
 T number_from(const std::string& key, const std::string& text, const char* what) {

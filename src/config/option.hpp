@@ -14,6 +14,7 @@ namespace assay {
 /// What an option has to do with what is measured. Only `measurement` enters the plan hash and must be the
 /// same when a run is resumed; the others say where output goes, how it looks, or against what it is judged.
 enum class OptionUse { measurement, presentation, output_file };
+constexpr bool is_presentation(OptionUse use) noexcept { return use != OptionUse::measurement; }
 
 enum class OptionKind { flag, text, integer, number, bytes, seconds, list, choice, choices, path };
 
@@ -28,8 +29,6 @@ struct OptionSpec {
   bool hidden = false;
   char short_name = 0;  ///< 'o' for -o; 0 = none
   OptionUse use = OptionUse::measurement;
-
-  bool is_presentation() const noexcept { return use != OptionUse::measurement; }
 };
 
 /// Parsed values by option name; only options of the table can be present, every one is (its default if not

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shifts, intervals and many tests: the second half of robust.hpp.
 #include <algorithm>
-#include <boost/math/special_functions/beta.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -155,43 +153,6 @@ Interval shift_interval(std::span<const double> a, std::span<const double> b, do
   return between(pair_differences(a, b), k, all);
 }
 
-double permutation_p(std::span<const double> a, std::span<const double> b, std::uint64_t seed,
-                     std::size_t rounds) {
-  const auto& small = a.size() <= b.size() ? a : b;
-  const std::size_t k = small.size(), n = a.size() + b.size();
-  if (k == 0) return 1;
-  std::vector<double> pooled(a.begin(), a.end());
-  pooled.insert(pooled.end(), b.begin(), b.end());
-  const double mean = std::accumulate(pooled.begin(), pooled.end(), 0.0) / as_double(n);
-  for (double& v : pooled)
-    v -= mean;  // then the sum of the smaller group alone is the difference of means, scaled
-  const double seen =
-      std::abs(std::accumulate(small.begin(), small.end(), 0.0) - mean * as_double(k)) * (1 - 1e-9);
-  std::size_t beyond = 0, tried = 0;
-  if (log_choose(n, k) <= std::log(20000.0)) {
-    std::vector<char> in(n, 0);
-    std::fill(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(k), 1);
-    do {
-      double sum = 0;
-      for (std::size_t i = 0; i < n; ++i) sum += in[i] != 0 ? pooled[i] : 0;
-      beyond += std::abs(sum) >= seen ? 1 : 0;
-      ++tried;
-    } while (std::prev_permutation(in.begin(), in.end()));
-    return as_double(beyond) / as_double(tried);
-  }
-  const RandomStream draw(seed, "permutation");
-  std::uint64_t at = 0;
-  for (; tried < rounds; ++tried) {
-    double sum = 0;
-    for (std::size_t i = 0; i < k; ++i) {
-      std::swap(pooled[i], pooled[i + draw.below(at++, n - i)]);
-      sum += pooled[i];
-    }
-    beyond += std::abs(sum) >= seen ? 1 : 0;
-  }
-  return as_double(beyond + 1) / as_double(tried + 1);
-}
-
 double fisher_p(std::size_t hits, std::size_t drawn, std::size_t marked, std::size_t total) {
   if (drawn > total || marked > total)
     throw Error(ErrorKind::internal, "Fisher's test of parts larger than the whole");
@@ -211,20 +172,6 @@ double fisher_combine(std::span<const double> p) {
   return boost::math::gamma_q(static_cast<double>(p.size()), sum);
 }
 
-double cauchy_combine(std::span<const double> p, std::span<const double> weights) {
-  double sum = 0, all = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    const double w = i < weights.size() ? weights[i] : 1.0;
-    // tan((1/2 - p) pi) is cot(p pi), which keeps its digits for small p.
-    const double q = std::clamp(p[i], 1e-300, 1 - 1e-12);
-    sum += w / std::tan(q * std::numbers::pi);
-    all += w;
-  }
-  if (!(all > 0)) return 1;
-  const double t = sum / all;
-  return t > 0 ? std::atan(1 / t) / std::numbers::pi : 0.5 - std::atan(t) / std::numbers::pi;
-}
-
 std::vector<double> holm(std::span<const double> p) {
   std::vector<double> adjusted(p.size());
   double highest = 0;
@@ -234,28 +181,6 @@ std::vector<double> holm(std::span<const double> p) {
     adjusted[i] = highest;
   }
   return adjusted;
-}
-
-std::vector<double> benjamini_hochberg(std::span<const double> p) {
-  std::vector<double> adjusted(p.size());
-  const auto order = ascending(p);
-  double lowest = 1;
-  for (std::size_t rank = order.size(); rank > 0; --rank) {
-    const std::size_t i = order[rank - 1];
-    lowest = std::min(lowest, p[i] * as_double(p.size()) / as_double(rank));
-    adjusted[i] = lowest;
-  }
-  return adjusted;
-}
-
-double clopper_pearson_upper(std::size_t hits, std::size_t trials, double confidence) {
-  if (trials == 0 || hits >= trials) return 1;
-  return boost::math::ibeta_inv(as_double(hits) + 1, as_double(trials - hits), confidence);
-}
-
-double clopper_pearson_lower(std::size_t hits, std::size_t trials, double confidence) {
-  if (trials == 0 || hits == 0) return 0;
-  return boost::math::ibeta_inv(as_double(hits), as_double(trials - hits) + 1, 1 - confidence);
 }
 
 }  // namespace assay

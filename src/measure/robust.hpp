@@ -107,28 +107,16 @@ Interval shift_interval(std::span<const double> differences, double confidence);
 /// normal beyond.
 Interval shift_interval(std::span<const double> a, std::span<const double> b, double confidence);
 
-/// Two-sided p of "a and b differ by nothing but chance", by permuting who belongs to which: all ways up to
-/// 20,000, else `rounds` random ones (counter-based on `seed`); the statistic is the difference of means.
-double permutation_p(std::span<const double> a, std::span<const double> b, std::uint64_t seed,
-                     std::size_t rounds = 20000);
 /// One-sided Fisher: P(at least `hits` of `drawn` are marked | `marked` of `total` are).
 double fisher_p(std::size_t hits, std::size_t drawn, std::size_t marked, std::size_t total);
 
 // ---- Many tests
 // -----------------------------------------------------------------------------------------------------
 
-/// Cauchy combination of p-values: valid when they depend on each other, strong when few are small. Weights
-/// may be empty.
-double cauchy_combine(std::span<const double> p, std::span<const double> weights = {});
 /// Fisher's combination of independent p-values: strong when several are small at once.
 double fisher_combine(std::span<const double> p);
-/// Adjusted p-values in the order given: reject where <= alpha. Holm holds the family-wise error, BH the
-/// false discoveries.
+/// Adjusted p-values in the order given: reject where <= alpha. Holm holds the family-wise error.
 std::vector<double> holm(std::span<const double> p);
-std::vector<double> benjamini_hochberg(std::span<const double> p);
-/// One-sided upper Clopper-Pearson bound of a rate after `hits` in `trials`; 1 when trials is 0.
-double clopper_pearson_upper(std::size_t hits, std::size_t trials, double confidence = 0.95);
-double clopper_pearson_lower(std::size_t hits, std::size_t trials, double confidence = 0.95);
 /// Quantiles of the normal distribution and of Student's t.
 double normal_quantile(double p);
 double t_quantile(double p, double degrees);

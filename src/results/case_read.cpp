@@ -3,24 +3,13 @@
 #include <functional>
 #include <numeric>
 
+#include "base/text.hpp"
 #include "results/case_io.hpp"
 #include "results/json_io.hpp"
 #include "results/schema_model.hpp"
 
 namespace assay::results {
 namespace {
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 /// Sorts by the stored position, which the order of links may have lost in a file rewritten by another tool.
 template <class T>

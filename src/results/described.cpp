@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/glob.hpp"
+#include "base/text.hpp"
 #include "results/case_name.hpp"
 #include "results/schema.hpp"
 
@@ -94,13 +95,7 @@ Checkers checkers_of(const PlanRow& row) {
       out.names.push_back(name);
     return out;
   }
-  out.names.emplace_back();
-  for (const char ch : row.checkers) {
-    if (ch == ',')
-      out.names.emplace_back();
-    else
-      out.names.back() += ch;
-  }
+  out.names = split(row.checkers, ',');
   return out;
 }
 

@@ -50,7 +50,8 @@ bool selected(const Case& c, const Config& config) {
   return glob_match(config.cases_glob, c.path()) || glob_match(config.cases_glob, c.name);
 }
 
-/// Scales the measuring time of required cases until they fit their share of the budget.
+/// Scales the measuring time of all cases by one factor until the required ones fit their share of the
+/// budget; of optional ones that are shorter, more fit the rest.
 void fit_required(std::vector<Case>& cases, double budget_s) {
   for (int round = 0; round < 8; ++round) {
     double fixed = 0, scalable = 0;

@@ -3,6 +3,7 @@
 // interface by categories: "ompi_pml_ob1", "opal_btl_vader", "ompi_mtl_psm2". So the components in use can be
 // read off the categories after MPI_Init. (Its control variable "pml" holds only what was asked for, e.g.
 // "^ucx".)
+#include <fmt/ranges.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -52,12 +53,6 @@ std::vector<std::string> components(const std::string& prefix) {
   return found;
 }
 
-std::string join(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
-  return out;
-}
-
 /// The value of a text control variable, empty when there is none.
 std::string control(const std::string& wanted) {
   int index = -1, count = 0;
@@ -82,7 +77,7 @@ std::string describe_path() {
   }
   if (pml.front() == "ob1") {
     const auto btl = components("opal_btl_");
-    return btl.empty() ? "ob1" : "ob1/" + join(btl);
+    return btl.empty() ? "ob1" : fmt::format("ob1/{}", fmt::join(btl, ","));
   }
   if (pml.front() == "cm") {
     const auto mtl = components("ompi_mtl_");

@@ -84,7 +84,6 @@ void take_out_clock(const Judgement& j, Population& p) {
     if (line.slope_error < constants::clock_max_error && line.slope > -0.25 && line.slope < 1.5) {
       p.slope = std::max(line.slope, 0.0);
       p.slope_error = line.slope_error;
-      p.slope_fitted = true;
     }
   }
   p.centre_clock = median(f);

@@ -50,8 +50,7 @@ struct Population {
   bool shared = false;                ///< ranks take turns on cores
   bool clocked = false;               ///< every member's clock is known
   double slope = 0, slope_error = 0;  ///< of log rate over log clock
-  bool slope_fitted = false;
-  double delta_raw = 0, delta = 0;  ///< fractions: on the rate as measured, and on the residual
+  double delta_raw = 0, delta = 0;    ///< fractions: on the rate as measured, and on the residual
   SplitFound split;
 
   std::size_t size() const noexcept { return members.size(); }

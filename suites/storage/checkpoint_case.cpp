@@ -103,8 +103,8 @@ class CheckpointCase : GroupCase {
     return layout;
   }
 
-  /// Seconds from the creation of the new file until its name is safe.
-  double write() {
+  /// From the creation of the new file until its name is safe.
+  void write() {
     const double begin = now_s();
     writer_->use_file(folder_->create(name_ + "-new", direct_, false));
     writer_->move(true);
@@ -112,7 +112,6 @@ class CheckpointCase : GroupCase {
     writer_->use_file(Descriptor());
     folder_->rename(name_ + "-new", name_);
     context_.apply_injected_delay(begin, 1);
-    return now_s() - begin;
   }
 
   void blocking_rounds(double until) {

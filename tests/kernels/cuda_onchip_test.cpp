@@ -54,6 +54,9 @@ class CudaOnChip : public FreshCudaKernel {
   std::optional<OnDevice<std::uint32_t>> visited_;
 };
 
+/// The index of the word that these bits were made for.
+constexpr std::size_t l1_index(std::uint32_t word) noexcept { return (word >> 16 ^ word) & 0xffff; }
+
 TEST(L1Word, SaysWhereItBelongs) {
   for (std::size_t i = 0; i < l1_words; i += 7) EXPECT_EQ(l1_index(l1_word(99, i)), i);
   EXPECT_NE(l1_word(99, 5), l1_word(98, 5));

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sha256.hpp"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 namespace assay {
 namespace {
+
+std::string sha256_hex(std::string_view bytes) {
+  return fmt::format("{:02x}", fmt::join(Sha256().add(bytes).finish(), ""));
+}
 
 // FIPS 180-4 examples, and lengths around the padding's edges against coreutils' sha256sum.
 TEST(Sha256, KnownDigests) {

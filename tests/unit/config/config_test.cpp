@@ -107,9 +107,9 @@ TEST(Config, PresentationIsToldByEachOption) {
   std::size_t tried = 0;
   for (const OptionSpec& spec : run_options()) {
     const Json listed = config_of({}).to_json(false).at("presentation");
-    EXPECT_EQ(std::find(listed.begin(), listed.end(), spec.name) != listed.end(), spec.is_presentation())
+    EXPECT_EQ(std::find(listed.begin(), listed.end(), spec.name) != listed.end(), is_presentation(spec.use))
         << spec.name;
-    if (!spec.is_presentation()) continue;
+    if (!is_presentation(spec.use)) continue;
     const std::string value = spec.name == "resume" ? "x.h5" : other.at(spec.kind);
     EXPECT_EQ(config_of({{spec.name, {value}}}).to_json(true).dump(), plain) << spec.name;
     ++tried;

@@ -8,6 +8,7 @@
 
 #include "fleet.hpp"
 #include "measure/robust.hpp"
+#include "tests/support/clopper_pearson.hpp"
 #include "verdict/abnormality.hpp"
 
 namespace assay {
