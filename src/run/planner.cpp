@@ -277,7 +277,7 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
     out += fmt::format("{:<11} {:<44} {:>8} {:>8.2f} {:>9}{}\n", to_string(c.stage), c.path(), c.entities,
                        c.expected_s(), format_bytes(c.bytes), c.required ? "" : "  if time permits");
   }
-  out += fmt::format("\nrequired {}, with all that time permits {} of {}; results file about {}\n",
+  out += fmt::format("\nrequired cases {}, all cases {}, budget {}; results file about {}\n",
                      format_seconds(plan.required_s()), format_seconds(plan.expected_s()),
                      format_seconds(plan.budget_s), format_bytes(plan.file_bytes()));
   if (config.max_file_bytes != 0 && plan.file_bytes() > config.max_file_bytes)

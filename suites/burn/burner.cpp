@@ -215,7 +215,7 @@ void MemoryBurner::fit() {
   chunks_ = std::max<std::size_t>(1, bytes() / chunk);
   generation_.assign(chunks_, 0);
   if (bytes() < planned)
-    recorder_.event("burn-cut-short", fmt::format("{} of {} MiB under test, {:.3g} B/s were met",
+    recorder_.event("burn-cut-short", fmt::format("{} of {} MiB under test, only {:.3g} B/s measured",
                                                   bytes() >> 20, planned >> 20, rate));
 }
 

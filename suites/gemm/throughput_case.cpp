@@ -56,8 +56,7 @@ class TimedGemm {
       return now_s() < end_s;
     });
     if (!all)
-      context_.record.event("gemm-cut-short",
-                            "no digest: the series of this device reached too few of its inputs",
+      context_.record.event("gemm-cut-short", "no digest: too few input sets were multiplied in the time",
                             context_.device_entity);
     return all.value_or(results::no_digest);
   }

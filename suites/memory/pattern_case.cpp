@@ -155,8 +155,8 @@ class PatternRun {
           fitted_region(planned_, static_cast<double>(part) / least_s, pattern_.bytes_per_byte(), share_s);
       if (bytes_ == planned_) return;
     }
-    const std::string text = fmt::format("cut short: {} of {} MiB tested, {:.3g} B/s were met", bytes_ >> 20,
-                                         planned_ >> 20, static_cast<double>(part) / least_s);
+    const std::string text = fmt::format("cut short: {} of {} MiB tested, only {:.3g} B/s measured",
+                                         bytes_ >> 20, planned_ >> 20, static_cast<double>(part) / least_s);
     context_.record.event("memory-cut-short", pattern_.name + ": " + text, context_.device_entity);
     // The plan itself is a guess of the rate: half of it is as good a test, and `coverage` tells of it.
     if (2 * bytes_ < planned_) context_.record.set_state(results::CaseState::incomplete, text);

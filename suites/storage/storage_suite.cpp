@@ -63,11 +63,10 @@ std::vector<OptionSpec> StorageSuite::options() const {
           "storage.limit", OptionKind::bytes, "",
           "limit of bytes a second of a node, of all nodes for shared directories; rates are then not judged",
           "BYTES"),
-      option(
-          "storage.cache", OptionKind::bytes, "",
-          "memory that servers of shared directories cache with: rates of less than twice as much data are "
-          "those of caches; extended writes so much",
-          "BYTES"),
+      option("storage.cache", OptionKind::bytes, "",
+             "cache memory of the file servers; rates from less than twice this much data count as "
+             "cached; level extended writes twice as much",
+             "BYTES"),
       engine,
       cache,
       servers};

@@ -90,7 +90,7 @@ void Transfer::tell(const Fit& fit) const {
   if (fit.blocks == layout_.chunk_blocks) return;
   context_.record.event(
       "storage-cut-short",
-      fmt::format("{}: samples of {} instead of {} blocks: {:.3g} B/s were met", path_, fit.blocks,
+      fmt::format("{}: samples of {} instead of {} blocks: only {:.3g} B/s measured", path_, fit.blocks,
                   layout_.chunk_blocks, static_cast<double>(layout_.block_bytes) / fit.block_s));
 }
 

@@ -193,11 +193,10 @@ class Together {
         "loss",
         from > 0
             ? fmt::format(
-                  "{}: its regret was not judged: it ended after {} steps, and the band rejects a model "
-                  "that learns nothing from step {} on",
+                  "{}: regret not judged: {} steps; the band needs at least {} steps to reject a model that "
+                  "learns nothing",
                   case_.path(), log_.steps(), from)
-            : case_.path() +
-                  ": its regret was not judged: there is no band for this preset, number type and batch");
+            : case_.path() + ": regret not judged: there is no band for this preset, number type and batch");
   }
 
   /// All replicas must hold the same parameters.

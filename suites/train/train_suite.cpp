@@ -59,7 +59,8 @@ std::vector<OptionSpec> TrainSuite::options() const {
   specs[10] = {"train.comm-pressure",
                OptionKind::number,
                "",
-               "time of a reduction / time of a backward pass; sets the sequences per reduction",
+               "target ratio of all-reduce time to backward time; the number of sequences per reduction is "
+               "chosen to meet it",
                {},
                "R"};
   return specs;

@@ -164,7 +164,7 @@ TEST(Plan, TextNamesEveryCaseAndTheTotals) {
   const auto text = plan_text(make_plan(config, topology, suite_with(cases)), config, topology);
   EXPECT_NE(text.find("fixed/a"), std::string::npos);
   EXPECT_NE(text.find("not applicable: one rank"), std::string::npos);
-  EXPECT_NE(text.find("required 1.02 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("required cases 1.02 s"), std::string::npos) << text;
 }
 
 TEST(FileBytes, CountRequiredCasesAndWhatTheBudgetLeavesTimeFor) {

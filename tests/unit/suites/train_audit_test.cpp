@@ -36,7 +36,7 @@ TEST(TrainAudit, HealthyStepPassesAtEveryCount) {
     EXPECT_EQ(record.parameters_.at("audited"), "update, reduction, gradients");
     EXPECT_EQ(record.parameters_.at("regret_judged"), false);
     ASSERT_EQ(record.events_.size(), 1u);
-    EXPECT_NE(record.events_[0].text.find("from step 100 on"), std::string::npos) << record.events_[0].text;
+    EXPECT_NE(record.events_[0].text.find("at least 100 steps"), std::string::npos) << record.events_[0].text;
   }
 }
 
