@@ -121,7 +121,6 @@ std::string compare_text(const CompareResult& result, const verdict::CompareOpti
   std::stable_sort(order.begin(), order.end(),
                    [&](const auto* x, const auto* y) { return rank(x) < rank(y); });
   for (const auto* m : order) out += metric_text(*m, width, style);
-  if (order.empty()) out += "no metric has values in both\n";
   out += rule + "\n";
   for (const auto& note : result.notes) out += wrap("note  " + note, width, 6);
   const auto judged =
@@ -132,7 +131,8 @@ std::string compare_text(const CompareResult& result, const verdict::CompareOpti
               width, 2);
   if (!std::isnan(result.ratio))
     out += fmt::format("geometric mean of the rates B/A: {:.4f}\n", result.ratio);
-  if (result.relation == Relation::insufficient) out += "insufficient nodes\n";
+  if (result.relation == Relation::insufficient)
+    out += result.metrics.empty() ? "no common metric\n" : "insufficient nodes\n";
   return out + fmt::format("{} (exit {})\n", verdict::to_string(result.relation), result.exit_code);
 }
 

@@ -10,32 +10,26 @@
 #include "base/glob.hpp"
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/compare_parts.hpp"
 #include "verdict/compare_shift.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
 namespace {
 
-/// What one unit measured, over all runs of its side.
-struct ComparedUnit {
-  std::string name, node;
-  std::vector<double> rates, clocks;  ///< logs, one per run
-  double rate() const { return median(rates); }
-  double clock() const { return median(clocks); }
-};
-
-/// One metric on one side: its units by identity.
+/// One metric on one side: its units by identity, and where nodes are the units the devices they have.
 struct Side {
   const SnapshotSeries* first = nullptr;
-  std::map<std::string, ComparedUnit> units;
+  ComparedUnits units, parts;
   std::set<std::string> keys;  ///< case_keys seen
 };
 
 using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
 
 /// Median over the parts of each unit in one run, added to the units of the side.
-void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, bool devices, Side& side) {
-  std::map<std::string, ComparedUnit> now;
+void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, bool devices,
+             ComparedUnits& units) {
+  ComparedUnits now;
   const bool collective = s.shared, links = s.kind == "link";
   for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
     const Part& part = run.part(s.rows->part[i]);
@@ -47,13 +41,15 @@ void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, b
     ComparedUnit& u = now[id];
     u.name = collective ? run.source.file : unit.name;
     u.node = collective ? id : node.id;
+    u.stratum = s.strata[static_cast<std::size_t>(s.rows->stratum[i])];
     u.rates.push_back(s.log_rate[i]);
     if (!s.log_clock.empty() && !std::isnan(s.log_clock[i])) u.clocks.push_back(s.log_clock[i]);
   }
   for (auto& [id, u] : now) {
-    ComparedUnit& all = side.units[id];
+    ComparedUnit& all = units[id];
     all.name = u.name;
     all.node = u.node;
+    all.stratum = u.stratum;
     all.rates.push_back(u.rate());
     if (!u.clocks.empty()) all.clocks.push_back(u.clock());
   }
@@ -68,7 +64,8 @@ Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options)
       if (side.first == nullptr) side.first = &s;
       if (side.first->unit != s.unit || side.first->higher_is_better != s.higher_is_better) continue;
       side.keys.insert(s.case_key);
-      add_run(runs[r], r, s, options.device_unit, side);
+      add_run(runs[r], r, s, options.device_unit, side.units);
+      if (!options.device_unit && s.kind == "device" && !s.shared) add_run(runs[r], r, s, true, side.parts);
     }
   }
   return sides;
@@ -242,11 +239,6 @@ std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs) {
   return nodes;
 }
 
-/// `3 nodes are only in A: n1, n2, n3`
-std::string counted(const std::vector<std::string>& which, const std::string& one, const std::string& more) {
-  return std::to_string(which.size()) + " " + (which.size() == 1 ? one : more) + ": " + first_of(which);
-}
-
 void note_nodes(const std::map<std::string, std::string>& there,
                 const std::map<std::string, std::string>& elsewhere, const std::string& side,
                 std::vector<std::string>& notes) {
@@ -256,42 +248,6 @@ void note_nodes(const std::map<std::string, std::string>& there,
   // Two clusters have no node in common.
   if (!missing.empty() && missing.size() < there.size())
     notes.push_back(counted(missing, "node has values only in " + side, "nodes have values only in " + side));
-}
-
-/// Nodes that lost speed where the others did not: what is said of the fleet does not show them. Returns
-/// whether there are such.
-bool note_odd_nodes(const std::vector<MetricComparison>& metrics, std::vector<std::string>& notes) {
-  struct Odd {
-    std::size_t metrics = 0;
-    double least = 1;
-    std::string worst;
-  };
-  constexpr std::size_t fewest = 6;
-  constexpr double far = 6, much = 0.05;
-  std::map<std::string, Odd> odd;
-  for (const auto& m : metrics) {
-    if (!m.paired || m.units.size() < fewest) continue;
-    std::vector<double> changes;
-    for (const auto& u : m.units) changes.push_back(std::log(u.ratio));
-    const double usual = median(changes), spread = mad_sigma(changes);
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-      const double lost = usual - changes[i];
-      if (!(lost > far * spread) || !(-std::expm1(-lost) > much)) continue;
-      Odd& of = odd[m.units[i].name];
-      ++of.metrics;
-      if (m.units[i].ratio >= of.least) continue;
-      of.least = m.units[i].ratio;
-      of.worst = m.suite + "/" + m.name + ":" + m.metric;
-    }
-  }
-  std::vector<std::string> names;
-  for (const auto& [name, of] : odd)
-    names.push_back(name + " (" + of.worst + " " + percent(1 - of.least) +
-                    (of.metrics > 1 ? ", and " + std::to_string(of.metrics - 1) + " more)" : ")"));
-  if (!names.empty())
-    notes.push_back(counted(names, "part is slower in B than in A, unlike the others",
-                            "parts are slower in B than in A, unlike the others"));
-  return !names.empty();
 }
 
 void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
@@ -343,11 +299,16 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
     throw_usage("--cases: no case of A or B matches '" + options.cases + "'");
   note_missing(sides_a, sides_b, "A", out.notes);
   note_missing(sides_b, sides_a, "B", out.notes);
+  std::vector<ComparedMetric> compared;
   for (const auto& [name, side] : sides_a) {
     const auto other = sides_b.find(name);
-    if (other != sides_b.end()) out.metrics.push_back(compare_metric(side, other->second, options));
+    if (other == sides_b.end()) continue;
+    const MetricComparison& m = out.metrics.emplace_back(compare_metric(side, other->second, options));
+    if (m.unit_of != "run" && m.relation != Relation::incomparable)
+      compared.push_back({name, &side.units, &other->second.units, &side.parts, &other->second.parts});
   }
-  const bool odd = note_odd_nodes(out.metrics, out.notes);
+  note_missing_parts(compared, out.notes);
+  const bool odd = note_odd_parts(compared, out.notes);
   adjust(out.metrics);
   double logs = 0;
   std::size_t judged = 0;

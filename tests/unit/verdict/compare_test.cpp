@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/random.hpp"
@@ -158,6 +159,101 @@ TEST(Compare, SamplesAndDevicesDoNotMakeMoreUnits) {
   CompareOptions devices;
   devices.device_unit = true;
   EXPECT_EQ(compare(fleet(6, 1e11, 50, 4), fleet(6, 1e11, 50, 4), devices).metrics[0].a.units, 24U);
+}
+
+/// Nodes of 8 devices, of which those for which `slow` says so are slow by `percent`.
+results::Results with_slow(int nodes, double percent, const std::function<bool(int node, int device)>& slow,
+                           int devices = 8) {
+  auto r = fleet(nodes, 1e11, 6, devices);
+  auto& c = first_case(r);
+  for (std::size_t e = 0; e < c.entities(); ++e) {
+    const int row = static_cast<int>(e);
+    if (!slow(row / devices, row % devices)) continue;
+    for (std::size_t s = 0; s < c.samples(); ++s)
+      c.metrics[0].values[e * c.samples() + s] *= 1 - percent / 100;
+  }
+  return r;
+}
+
+std::string notes_of(const CompareResult& result) {
+  std::string text;
+  for (const auto& note : result.notes) text += note + "\n";
+  return text;
+}
+
+TEST(Compare, FewSlowDevicesOfNodesAreNamed) {
+  const auto healthy = fleet(8, 1e11, 6, 8);
+  const auto one = compare(healthy, with_slow(8, 90, [](int n, int d) { return n == 2 && d == 3; }));
+  EXPECT_EQ(one.relation, Relation::ambiguous);
+  EXPECT_EQ(one.exit_code, 3);
+  EXPECT_THAT(notes_of(one), HasSubstr("1 part is slower in B than in A, unlike the others: "
+                                       "node2/cores6-7 (gemm/fp32:throughput 90.0 %)"));
+  const auto many = compare(healthy, with_slow(8, 60, [](int, int d) { return d == 1 || d == 3 || d == 5; }));
+  EXPECT_EQ(many.exit_code, 3);
+  EXPECT_THAT(notes_of(many), HasSubstr("24 parts are slower"));
+  EXPECT_THAT(notes_of(many), HasSubstr("cores6-7 of 8 nodes (gemm/fp32:throughput 60.0 %)"));
+  // A node stands for its devices.
+  const auto node = compare(healthy, with_slow(8, 40, [](int n, int) { return n == 5; }));
+  EXPECT_THAT(notes_of(node), HasSubstr("1 part is slower in B than in A, unlike the others: node5 ("));
+  // What was slow before did not change.
+  const auto slow = with_slow(8, 90, [](int n, int d) { return n == 2 && d == 3; });
+  EXPECT_EQ(compare(slow, slow).relation, Relation::same);
+  EXPECT_TRUE(compare(slow, slow).notes.empty());
+}
+
+TEST(Compare, SlowNodesOfAnotherFleetAreNamed) {
+  Noise noise(11);
+  constexpr std::size_t nodes = 12;
+  const auto a = levels_of(nodes, noise, 0.005);
+  auto b = levels_of(nodes, noise, 0.005);
+  const auto healthy = run_of(b, noise, 0.005, "b");
+  b[3] += std::log(0.5);
+  b[7] += std::log(0.6);
+  const auto slow = run_of(b, noise, 0.005, "b");
+  CompareOptions wide;
+  wide.margin = 0.02;
+  const auto result = verdict::compare({run_of(a, noise, 0.005)}, {slow}, wide);
+  EXPECT_EQ(result.relation, Relation::ambiguous);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(notes_of(result),
+              HasSubstr("2 parts of B are slower than its others: b3 (gemm/fp32:throughput "));
+  EXPECT_THAT(notes_of(result), HasSubstr("b7"));
+  EXPECT_EQ(verdict::compare({run_of(a, noise, 0.005)}, {healthy}, wide).relation, Relation::same);
+  // A fleet that has as slow ones itself is no better.
+  auto same = a;
+  same[0] += std::log(0.5);
+  same[1] += std::log(0.6);
+  EXPECT_EQ(notes_of(verdict::compare({run_of(same, noise, 0.005)}, {slow}, wide)), "");
+}
+
+TEST(Compare, HealthyDevicesAreNotNamed) {
+  Noise noise(17);
+  int named = 0;
+  for (int r = 0; r < 100; ++r) {
+    auto a = fleet(8, 1e11, 6, 8), b = a;
+    for (auto* side : {&a, &b})
+      for (std::size_t i = 0; i < first_case(*side).metrics[0].values.size(); ++i)
+        first_case(*side).metrics[0].values[i] *= std::exp(0.02 * noise.next());
+    named += compare(a, b).notes.empty() ? 0 : 1;
+  }
+  EXPECT_EQ(named, 0);
+}
+
+TEST(Compare, DevicesThatAreGoneAreNamed) {
+  const auto eight = fleet(8, 1e11, 6, 8), seven = fleet(8, 1e11, 6, 7);
+  EXPECT_THAT(notes_of(compare(eight, seven)),
+              HasSubstr("8 devices have values only in A: cores14-15 of 8 nodes"));
+  EXPECT_THAT(notes_of(compare(seven, eight)), HasSubstr("8 devices have values only in B: cores14-15"));
+  // A node that is gone stands for its devices.
+  EXPECT_EQ(notes_of(compare(eight, fleet(7, 1e11, 6, 8))), "1 node has values only in A: node7\n");
+}
+
+TEST(Compare, SaysThatNoMetricIsCommon) {
+  auto a = fleet(8, 1e11), b = a;
+  first_case(b).name = "fp64";
+  const auto text = report::compare_text(compare(a, b), {}, {});
+  EXPECT_THAT(text, HasSubstr("no common metric\nINSUFFICIENT (exit 3)"));
+  EXPECT_THAT(text, Not(HasSubstr("insufficient nodes")));
 }
 
 TEST(Compare, AdjustsForManyMetrics) {
