@@ -55,7 +55,9 @@ CommandSpec import_command_spec() {
           "a metric named sgemm.c1) numbers measurements of suspects, 0 the first of all.\n"
           "A column NAME[UNIT] belongs to the sample, any other one is an attribute of the\n"
           "part, such as model or rack. Rows with sample or time that are there twice count\n"
-          "once. Output of OSU has no nodes: add a line '# nodes: A B', or name the file\n"
+          "once; rows without a value (empty or N/A) are left out. Semicolons or tabs may\n"
+          "separate instead of commas. A file of nccl-tests may hold several outputs.\n"
+          "Output of OSU has no nodes: add a line '# nodes: A B', or name the file\n"
           "NAME@A,B.txt.\n"
           "Exit codes: 0, or 4 when the input cannot be read."};
 }

@@ -105,10 +105,13 @@ std::int32_t Builder::subject_row(const Subject& s, const TextPosition& place) {
   return it->second;
 }
 
+std::string Builder::key_of(const Sample& sample) {
+  const std::string key = sample.suite + "/" + sample.name;
+  return sample.retest > 0 ? key + ".c" + std::to_string(sample.retest) : key;
+}
+
 Builder::Case& Builder::case_for(const Sample& sample, const std::string& kind) {
-  std::string key = sample.suite + "/" + sample.name;
-  if (sample.retest > 0) key += ".c" + std::to_string(sample.retest);
-  const auto [it, fresh] = case_of_.try_emplace(std::move(key), cases_.size());
+  const auto [it, fresh] = case_of_.try_emplace(key_of(sample), cases_.size());
   if (fresh) {
     Case c;
     c.retest = sample.retest;
@@ -170,6 +173,21 @@ void Builder::add(const Sample& sample) {
   ++samples_;
   dated_ += sample.dated ? 1 : 0;
   if (dated_ > 0 && dated_ != samples_) fail(sample.place, "some times are dates and others are not");
+}
+
+void Builder::count_missing(const Sample& sample) {
+  ++missing_;
+  without_value_.emplace(key_of(sample), subject_row(sample.subject, sample.place));
+}
+
+std::vector<std::string> Builder::never_measured() const {
+  std::vector<std::string> names;
+  for (const auto& [key, entity] : without_value_) {
+    const auto known = case_of_.find(key);
+    if (known == case_of_.end() || !cases_[known->second].row_of.contains(entity))
+      names.push_back(entities_[static_cast<std::size_t>(entity)].name + " in " + key);
+  }
+  return names;
 }
 
 void Builder::attribute(const Subject& subject, const std::string& name, const std::string& value,
@@ -342,15 +360,23 @@ results::Results Builder::finish(const std::vector<std::string>& files) {
   r.info.plan_hash = fmt::format("{:016x}", identity);
   r.config["imported"] = {{"tool", tool_}, {"files", files}};
   r.environment.push_back({"", "imported", tool_});
-  r.events.push_back({0, -1, "imported",
-                      fmt::format("{} samples of {} from {} file{}", samples_, tool_, files.size(),
-                                  files.size() == 1 ? "" : "s")});
-  for (const std::string& text : incomplete_) r.events.push_back({0, -1, "launch-inconclusive", text});
-  if (duplicates_ > 0)
-    r.events.push_back({0, -1, "imported",
-                        fmt::format("{} row{} word for word the same as before: counted once", duplicates_,
-                                    duplicates_ == 1 ? "" : "s")});
+  add_events(r, files.size());
   return r;
+}
+
+void Builder::add_events(results::Results& r, std::size_t files) const {
+  const auto told = [&](const std::string& text, const char* kind = "imported") {
+    r.events.push_back({0, -1, kind, text});
+  };
+  const auto rows = [](std::size_t n) { return fmt::format("{} row{}", n, n == 1 ? "" : "s"); };
+  told(fmt::format("{} samples of {} from {} file{}", samples_, tool_, files, files == 1 ? "" : "s"));
+  for (const std::string& text : incomplete_) told(text, "launch-inconclusive");
+  if (duplicates_ > 0) told(rows(duplicates_) + " word for word the same as before: counted once");
+  if (missing_ > 0) told(rows(missing_) + " without a value (empty or N/A): left out");
+  if (const auto names = never_measured(); !names.empty())
+    told(fmt::format("no value of {}{}", names.front(),
+                     names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : ""),
+         "launch-inconclusive");
 }
 
 }  // namespace assay::imports

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -61,6 +62,9 @@ class Builder {
   /// A row that was there before, word for word.
   void count_duplicate() noexcept { ++duplicates_; }
 
+  /// A row without a value. A part that has no other of that case makes the import incomplete.
+  void count_missing(const Sample& sample);
+
   /// The results, complete but for the verdict.
   results::Results finish(const std::vector<std::string>& files);
 
@@ -91,6 +95,7 @@ class Builder {
   std::int32_t node_row(const std::string& name, const TextPosition& place);
   std::int32_t end_row(const std::string& node, const std::string& device, const TextPosition& place);
   std::int32_t subject_row(const Subject& subject, const TextPosition& place);
+  static std::string key_of(const Sample& sample);
   Case& case_for(const Sample& sample, const std::string& kind);
   /// The case, in parts (NAME, NAME.p2, ...) where some entities have many more samples than others.
   static std::vector<results::CaseData> data_of(const Case& c);
@@ -99,6 +104,10 @@ class Builder {
   static results::CaseData part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin,
                                    std::size_t width, std::size_t number);
   void set_times(results::Results& r);
+  /// Counts and gaps, as events.
+  void add_events(results::Results& r, std::size_t files) const;
+  /// Parts of which a case has rows without a value and no other.
+  std::vector<std::string> never_measured() const;
   std::map<std::string, results::InventoryTable> inventory() const;
 
   std::string tool_;
@@ -109,8 +118,9 @@ class Builder {
   std::unordered_map<std::string, std::string> named_;  ///< what the text of a name was
   std::unordered_map<std::int32_t, std::map<std::string, std::string>> attributes_;
   std::vector<std::string> incomplete_;
-  std::size_t samples_ = 0, duplicates_ = 0;
-  std::size_t dated_ = 0;  ///< samples with a date
+  std::size_t samples_ = 0, duplicates_ = 0, missing_ = 0;
+  std::set<std::pair<std::string, std::int32_t>> without_value_;  ///< case and entity of rows without one
+  std::size_t dated_ = 0;                                         ///< samples with a date
 };
 
 }  // namespace assay::imports

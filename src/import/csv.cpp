@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/csv.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "import/text_file.hpp"
 
 namespace assay::imports {
+namespace {
+
+char separator_of(std::string_view header) {
+  for (const char c : {',', ';', '\t'})
+    if (header.find(c) != std::string_view::npos) return c;
+  return ',';
+}
+
+}  // namespace
 
 bool CsvReader::field(std::string& out) {
   out.clear();
@@ -20,16 +31,16 @@ bool CsvReader::field(std::string& out) {
       out += '"';
       rest_.remove_prefix(1);
     }
-    if (!rest_.empty() && rest_[0] != ',' && rest_[0] != '\n' && rest_[0] != '\r')
+    if (!rest_.empty() && rest_[0] != separator_ && rest_[0] != '\n' && rest_[0] != '\r')
       throw_usage("text after a closing quote");
   } else {
-    const std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
+    const std::size_t end = std::min({rest_.find(separator_), rest_.find('\n'), rest_.size()});
     out = trimmed(rest_.substr(0, end));
     rest_.remove_prefix(end);
   }
   if (rest_.starts_with("\r\n")) rest_.remove_prefix(1);
   if (rest_.empty()) return false;
-  const bool more = rest_[0] == ',';
+  const bool more = rest_[0] == separator_;
   following_ += more ? 0 : 1;
   rest_.remove_prefix(1);
   return more;
@@ -44,6 +55,7 @@ bool CsvReader::next(std::vector<std::string>& fields) {
     ++following_;
   }
   if (rest_.empty()) return false;
+  if (separator_ == 0) separator_ = separator_of(rest_.substr(0, rest_.find('\n')));
   line_ = following_;
   std::size_t n = 0;
   for (bool more = true; more; ++n) {

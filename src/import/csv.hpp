@@ -8,7 +8,8 @@
 namespace assay::imports {
 
 /// Comma-separated values (RFC 4180: quotes, doubled quotes, line breaks inside quotes), record by record.
-/// Empty lines and lines that begin with # are left out.
+/// Semicolons or tabs separate where the first record has them and no comma. Empty lines and lines that begin
+/// with # are left out.
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text) : rest_(text) {}
@@ -19,6 +20,7 @@ class CsvReader {
  private:
   bool field(std::string& out);  ///< true when another field follows
   std::string_view rest_;
+  char separator_ = 0;  ///< not known before the first record
   std::size_t line_ = 0, following_ = 1;
 };
 

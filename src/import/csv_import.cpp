@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <set>
 #include <unordered_set>
@@ -40,6 +41,25 @@ const std::set<std::string>& reserved() {
   return names;
 }
 
+/// Names count in any case; the unit of a column does not.
+std::string column_name(const std::string& field) {
+  std::string name = field;
+  std::transform(name.begin(), std::find(name.begin(), name.end(), '['), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+/// Nothing was measured there.
+bool is_missing(const std::string& value) {
+  return value.empty() || value == "N/A" || value == "n/a" || value == "NA";
+}
+
+[[noreturn]] void fail_number(const TextPosition& place, const std::string& name, const std::string& value) {
+  const bool comma = value.find(',') != std::string::npos;
+  fail(place, fmt::format("{} '{}' {}", name, value,
+                          comma ? "has a comma: write a decimal point" : "is no finite number"));
+}
+
 Header read_header(const std::vector<std::string>& fields, const TextPosition& place) {
   static const std::set<std::string> meanings = {"node",     "device", "src",    "dst",   "metric",
                                                  "unit",     "better", "sample", "value", "time",
@@ -48,7 +68,7 @@ Header read_header(const std::vector<std::string>& fields, const TextPosition& p
   header.width = fields.size();
   std::set<std::string> seen;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const std::string& name = fields[i];
+    const std::string name = column_name(fields[i]);
     if (name.empty()) fail(place, fmt::format("column {} has no name", i + 1));
     if (name.size() > 60 || name.find_first_of("/\n") != std::string::npos)
       fail(place, fmt::format("column {} cannot be named '{}'", i + 1, name.substr(0, 60)));
@@ -91,14 +111,15 @@ class CsvImport {
   CsvImport(Builder& builder, Header header, std::string file, std::unordered_set<std::uint64_t>& seen)
       : builder_(builder), header_(std::move(header)), file_(std::move(file)), seen_(seen) {}
 
-  void row(const std::vector<std::string>& fields, std::size_t line) {
+  /// Returns whether the row holds a value.
+  bool row(const std::vector<std::string>& fields, std::size_t line) {
     const TextPosition place{file_, line};
     if (fields.size() != header_.width)
       fail(place, fmt::format("{} fields, the header has {}", fields.size(), header_.width));
     // Without a number or a time equal rows are samples that came out equal.
     if ((header_.has("sample") || header_.has("time")) && !seen_.insert(row_hash(fields)).second) {
       builder_.count_duplicate();
-      return;
+      return true;
     }
     Sample sample;
     sample.place = place;
@@ -120,6 +141,10 @@ class CsvImport {
       sample.subject.node = text(fields, "node");
       if (header_.has("device")) sample.subject.device = text(fields, "device");
     }
+    if (is_missing(text(fields, "value"))) {
+      builder_.count_missing(sample);
+      return false;
+    }
     values(fields, place, sample);
     if (header_.has("sample")) sample.index = whole(fields, "sample", place);
     if (header_.has("block")) set_block(whole(fields, "block", place), place, sample);
@@ -127,6 +152,7 @@ class CsvImport {
     builder_.add(sample);
     for (const auto& [column, name] : header_.attributes)
       builder_.attribute(sample.subject, name, fields[column], place);
+    return true;
   }
 
  private:
@@ -175,7 +201,7 @@ class CsvImport {
                 double factor = 1) const {
     double value = 0;
     if (!parse_number(text(fields, name), value) || !std::isfinite(value * factor))
-      fail(place, fmt::format("{} '{}' is no finite number", name, text(fields, name)));
+      fail_number(place, name, text(fields, name));
     return value * factor;
   }
   std::int64_t whole(const std::vector<std::string>& fields, const char* name,
@@ -201,7 +227,7 @@ class CsvImport {
     for (const Covariate& c : header_.covariates) {
       double value = 0;
       if (!parse_number(fields[c.column], value) || !std::isfinite(value * c.scale.factor))
-        fail(place, fmt::format("{} '{}' is no finite number", c.name, fields[c.column]));
+        fail_number(place, c.name, fields[c.column]);
       sample.values.push_back({c.name, c.scale.base, Better::none, Role::covariate, value * c.scale.factor});
     }
   }
@@ -238,10 +264,7 @@ void import_one(Builder& builder, const InputFile& file, std::unordered_set<std:
   CsvImport rows(builder, read_header(fields, {file.path().string(), reader.line()}), file.path().string(),
                  seen);
   bool any = false;
-  while (next()) {
-    rows.row(fields, reader.line());
-    any = true;
-  }
+  while (next()) any = rows.row(fields, reader.line()) || any;
   if (!any) fail({file.path().string(), 0}, "has no samples");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "files.hpp"
@@ -81,6 +82,30 @@ TEST_F(ImportCsv, TheSameRowTwiceIsCountedOnce) {
   EXPECT_THAT(case_of(r, "imported/a").count, ElementsAre(2));
   EXPECT_THAT(r.events.back().text, HasSubstr("1 row word for word the same"));
   EXPECT_THAT(error(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,0,2\n"), HasSubstr("twice"));
+}
+
+TEST_F(ImportCsv, SemicolonsTabsAndNamesInAnyCase) {
+  for (const char separator : {',', ';', '\t'}) {
+    std::string text = "Node,Device,METRIC,Unit,Better,Value,Rack,Power[kW]\nn1,0,x,GB/s,higher,1.5,r1,0.3\n";
+    std::replace(text.begin(), text.end(), ',', separator);
+    const auto r = import(text);
+    const auto& c = case_of(r, "imported/x");
+    EXPECT_EQ(c.find("value")->values, (results::Values<double>{1.5e9}));
+    EXPECT_EQ(c.find("power")->values, (results::Values<double>{300}));
+    EXPECT_THAT(r.inventory.at("device").text.at("rack"), ElementsAre("r1"));
+  }
+}
+
+TEST_F(ImportCsv, RowsWithoutAValueAreLeftOutAndCounted) {
+  const auto r =
+      import(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,1,N/A\nn2,0,a,s,lower,0,\nn2,0,a,s,lower,1,2\n");
+  EXPECT_THAT(case_of(r, "imported/a").count, ElementsAre(1, 1));
+  EXPECT_EQ(r.events.back().text, "2 rows without a value (empty or N/A): left out");
+  EXPECT_NE(verdict::judge(r, {}).state, "INCONCLUSIVE");
+  // A part without any value is not passed over.
+  const auto gone = import(header + "n1,0,a,s,lower,0,1\nn2,0,a,s,lower,0,N/A\n");
+  EXPECT_EQ(gone.events.back().text, "no value of n2/device0 in imported/a");
+  EXPECT_EQ(verdict::judge(gone, {}).state, "INCONCLUSIVE");
 }
 
 TEST_F(ImportCsv, OneEntityWithManySamplesCostsOnlyThem) {
@@ -186,7 +211,10 @@ TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
       {header + "n1,0,x,GB/s,higher,0\n", "x.csv:2: 6 fields, the header has 7"},
       {header + "n1,0,x,GB/s,higher,0,fast\n", "x.csv:2: value 'fast' is no finite number"},
       {header + "n1,0,x,GB/s,higher,0,nan\n", "x.csv:2: value 'nan' is no finite number"},
-      {header + "n1,0,x,GB/s,higher,0,\n", "x.csv:2: value '' is no finite number"},
+      {header + "n1,0,x,GB/s,higher,0,\n", "x.csv: has no samples"},
+      {"node;metric;unit;better;value\nn1;x;GB/s;higher;99,5\n",
+       "x.csv:2: value '99,5' has a comma: write a decimal point"},
+      {"Node,node,metric,unit,better,value\n", "x.csv:1: column 'node' is there twice"},
       {header + "\n\nn1,0,x,parsec,higher,0,1\n", "x.csv:4: no unit 'parsec' is known"},
       {header + "n1,0,x,GB/s,faster,0,1\n", "x.csv:2: better 'faster' is not one of"},
       {header + "n1,0,x,GB/s,higher,-1,1\n", "x.csv:2: sample '-1' is no whole number from 0"},
