@@ -183,6 +183,8 @@ void judge_patterns(Judgement& j);
 void judge_dips(Judgement& j);
 void judge_drift(Judgement& j);
 void judge_noise(Judgement& j);
+/// Counts of imported files, and what of them was compared with nothing (runs last).
+void judge_imported(Judgement& j);
 /// Whether a rank of this part had less than `core_share_least` of its core in the retest, else in the
 /// screening, and no quota is why: the scheduler decides its rate.
 bool lacks_core(const Judgement& j, const Series& s, std::int32_t part);

@@ -10,6 +10,7 @@
 
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
 #include "verdict/network_paths.hpp"
 

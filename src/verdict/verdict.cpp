@@ -109,6 +109,7 @@ results::VerdictData judge_all(Judgement& j) {
   judge_dips(j);
   judge_drift(j);
   judge_noise(j);
+  judge_imported(j);
   attribute_core_share(j);
   auto verdict = conclude(j);
   store_references(verdict.inputs, j.options, history.get());

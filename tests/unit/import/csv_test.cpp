@@ -108,6 +108,42 @@ TEST_F(ImportCsv, RowsWithoutAValueAreLeftOutAndCounted) {
   EXPECT_EQ(verdict::judge(gone, {}).state, "INCONCLUSIVE");
 }
 
+/// Eight GPUs, one of which counted `high` errors and the others `usual`.
+std::string counts(int high, int usual) {
+  std::string text = header;
+  for (int n = 0; n < 8; ++n)
+    for (int s = 0; s < 3; ++s)
+      text += fmt::format("n{},0,xid errors,count,lower,{},{}\n", n, s, n == 5 ? high : usual + s % 2);
+  return text;
+}
+
+TEST_F(ImportCsv, APartThatCountsFarMoreIsNamed) {
+  for (const int usual : {0, 100}) {
+    const auto v = verdict::judge(import(counts(400, usual)), {});
+    EXPECT_EQ(v.state, "WARN") << usual;
+    ASSERT_EQ(v.findings.size(), 1U) << usual;
+    EXPECT_EQ(v.findings[0].name, "n5/device0");
+    EXPECT_THAT(v.findings[0].text, HasSubstr("imported/xid-errors:value 400, of all 8 parts the median is"));
+    EXPECT_EQ(v.basis, "limit 0, physical 0, peers only 8, none 0");
+  }
+  // One more is told and no warning.
+  const auto v = verdict::judge(import(counts(3, 0)), {});
+  EXPECT_EQ(v.state, "PASS");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_THAT(v.findings[0].text, HasSubstr("not judged without a limit"));
+  EXPECT_TRUE(verdict::judge(import(counts(1, 0)), {}).findings.empty());
+}
+
+TEST_F(ImportCsv, WhatIsComparedWithNothingIsSaid) {
+  const auto v =
+      verdict::judge(import(header + "n1,0,gpus,count,higher,0,8\nn2,0,gpus,count,higher,0,7\n"), {});
+  EXPECT_EQ(v.state, "PASS");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].severity, "INFO");
+  EXPECT_THAT(v.findings[0].text, StartsWith("1 case was compared with nothing"));
+  EXPECT_THAT(v.findings[0].text, HasSubstr("imported/gpus"));
+}
+
 TEST_F(ImportCsv, OneEntityWithManySamplesCostsOnlyThem) {
   std::string text = header;
   for (int s = 0; s < 5000; ++s) text += fmt::format("n0,0,a,s,lower,{},1\n", s);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What another tool measured and the rules for rates do not judge: counts, and values without any reference.
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+bool is_imported(const Series& s) { return s.first != nullptr && s.first->parameters.contains("imported"); }
+
+/// Whether a metric says better or worse; wrong values have rules of their own.
+bool has_direction(const Series& s) {
+  const auto* m = s.first->find(s.metric);
+  return m != nullptr && m->role == results::Role::metric && s.better != results::Better::none &&
+         s.metric != "errors" && !s.rows.empty();
+}
+
+/// More than chance adds to a count that is equal everywhere, and more than twice as many.
+bool is_high(double count, double usual) { return count > 2 * usual + 6 * std::sqrt(std::max(usual, 1.0)); }
+
+std::string plain(double count) { return format_quantity(count, "count"); }
+
+/// Parts that count far more than the others, of a metric that is better lower. Samples may be readings of
+/// one counter: the highest is what it came to.
+void judge_count(Judgement& j, Series& s) {
+  if (s.rows.size() < constants::peers_min_population) return;
+  std::vector<double> counts;
+  for (auto& row : s.rows) {
+    counts.push_back(row.highest);
+    row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
+  }
+  const double usual = median(counts);
+  const SeriesRow* worst = &*std::ranges::max_element(s.rows, {}, &SeriesRow::highest);
+  if (!(worst->highest > usual)) return;
+  std::vector<std::int32_t> high, rows;
+  std::int64_t samples = 0;
+  for (const auto& row : s.rows)
+    if (is_high(row.highest, usual) && row.reference < Reference::limit) {
+      high.push_back(row.entity);
+      const auto of = rows_of(row);
+      rows.insert(rows.end(), of.begin(), of.end());
+      samples += row.n;
+    }
+  // Where many are high, what is usual is in doubt.
+  const bool named = !high.empty() && 4 * high.size() <= s.rows.size();
+  auto f = j.about(named && high.size() > 1 ? -1 : worst->entity, named ? "WARN" : "INFO", "fact", "counter");
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = "lower";
+  f.value = worst->highest;
+  f.reference = usual;
+  f.reference_kind = "peers";
+  f.samples = named ? samples : worst->n;
+  f.controls = static_cast<std::int64_t>(s.rows.size() - std::max<std::size_t>(1, high.size()));
+  f.action = "MONITOR";
+  f.evidence = s.path;
+  if (named && high.size() > 1)
+    for (const auto row : high) f.members.push_back(j.entities.name(row));
+  f.text = name_of(j, *worst) + ": " + s.full() + " " + plain(worst->highest) + ", of all " +
+           std::to_string(s.rows.size()) + " parts the median is " + plain(usual) +
+           (f.members.empty() ? "" : "; members " + first_of(f.members)) +
+           (named ? "" : ", not judged without a limit");
+  j.add(std::move(f), named ? rows : std::vector<std::int32_t>{});
+}
+
+/// Cases of which nothing was compared, so that a PASS does not cover them.
+void note_uncompared(Judgement& j) {
+  std::map<std::string, bool> compared;  // by case
+  for (const auto& s : j.series) {
+    if (!is_imported(s) || !has_direction(s)) continue;
+    bool& any = compared.try_emplace(s.suite + "/" + s.name, false).first->second;
+    any = any || std::ranges::any_of(s.rows, [](const auto& r) { return r.reference != Reference::none; });
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, any] : compared)
+    if (!any) names.push_back(name);
+  if (names.empty()) return;
+  auto f = j.about(-1, "INFO", "fact", "uncovered");
+  f.action = "MONITOR";
+  f.evidence = "/cases";
+  f.text = std::to_string(names.size()) + (names.size() == 1 ? " case was" : " cases were") +
+           " compared with nothing, for lack of peers, limits, a baseline or a history: " + first_of(names);
+  j.add(std::move(f), {});
+}
+
+}  // namespace
+
+void judge_imported(Judgement& j) {
+  for (auto& s : j.series)
+    if (is_imported(s) && s.unit == "count" && s.kind != "link" && s.better == results::Better::lower &&
+        has_direction(s))
+      judge_count(j, s);
+  note_uncompared(j);
+}
+
+}  // namespace assay::verdict
