@@ -35,11 +35,13 @@ struct Run {
   std::string operation;  ///< all_reduce, ...; empty when unknown
   std::vector<RankDevice> devices;
   std::vector<Line> lines;
-  bool ended = true;  ///< it ends as a run that was not stopped does
+  bool ended = true;   ///< it ends as a run that was not stopped does
+  TextPosition place;  ///< where it begins, of a text
 };
 
 Run read_json(const std::string& text, const std::string& file);
-Run read_text(const std::string& text, const std::string& file);
+/// The runs of a text, one after the other: each begins with a header.
+std::vector<Run> read_text(const std::string& text, const std::string& file);
 
 /// all_reduce of "/opt/build/all_reduce_perf" or "x/all_reduce_perf.txt"; empty when no collective is in it.
 std::string operation_in(const std::string& text);

@@ -35,8 +35,6 @@ std::string operation_of(std::string_view line) {
   return Builder::case_name(name);
 }
 
-bool holds(std::string_view text, const char* part) { return text.find(part) != std::string_view::npos; }
-
 /// The header of the table: "# Size      Bandwidth (MB/s)", "# Size  Avg Latency(us)  Min Latency(us) ...".
 /// The first column after the size is the result; message rates are the second one.
 std::vector<Column> columns_of(std::string_view line) {

@@ -40,6 +40,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(white) - first + 1);
 }
 
+bool holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
 std::vector<std::string_view> words(std::string_view line) {
   std::vector<std::string_view> out;
   for (std::size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string_view::npos;) {

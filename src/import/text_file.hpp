@@ -36,6 +36,7 @@ class Lines {
 };
 
 std::string_view trimmed(std::string_view text);
+bool holds(std::string_view text, std::string_view part);
 /// What is between blanks and tabs.
 std::vector<std::string_view> words(std::string_view line);
 /// A finite number, nothing else around it.

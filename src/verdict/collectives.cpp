@@ -200,10 +200,12 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   if (!std::isnan(slow.p)) f.p_adjusted = std::min(1.0, slow.p);
   f.action = "TRIAGE";
   f.evidence = s.path;
-  f.text = f.name + ": all its random groups are slow in " + s.full() + ", " +
+  // Other tools say nothing of the pairs of the nodes of their groups.
+  const bool imported = s.first->parameters.contains("imported");
+  f.text = f.name + ": all its " + (imported ? "" : "random ") + "groups are slow in " + s.full() + ", " +
            format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
            ", deficit " + percent(*f.deficit) + " (n=" + std::to_string(slow.samples) + ")" +
-           (slow.devices.empty() ? "" : ", on all its rails") + ", its pairs are not" +
+           (slow.devices.empty() ? "" : ", on all its rails") + (imported ? "" : ", its pairs are not") +
            (confirmed    ? ", confirmed by new groups"
             : a.measured ? ", not slow in new groups"
                          : ", not confirmed");
@@ -231,16 +233,26 @@ std::vector<SlowUnit> by_node(const Judgement& j, const GroupScores& scores, std
   return out;
 }
 
+/// Parts whose node, or which themselves, were in enough groups are compared.
+void mark_compared(const Judgement& j, Series& s) {
+  const auto scores = scores_of(j, s, false);
+  std::set<std::int32_t> often;
+  for (std::size_t i = 0; i < scores.units.size(); ++i)
+    if (scores.values[i].size() >= constants::collective_draws) often.insert(scores.units[i]);
+  if (often.size() < constants::collective_nodes) return;
+  for (auto& row : s.rows)
+    if (often.contains(unit_of(s) == Unit::device ? row.entity : j.entities.node(row.entity)))
+      row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
+}
+
 }  // namespace
 
 void judge_collectives(Judgement& j) {
   const auto series = group_series(j);
   if (series.empty()) return;
   auto named = named_by_links(j);
-  for (auto& s : j.series) {
-    if (!in_groups(s) || s.rows.size() < constants::collective_nodes) continue;
-    for (auto& row : s.rows) row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
-  }
+  for (auto& s : j.series)
+    if (in_groups(s)) mark_compared(j, s);
   for (const auto* s : series) {
     const auto scores = scores_of(j, *s, false);
     const auto slow = slow_units(scores, series.size());

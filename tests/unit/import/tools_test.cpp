@@ -73,6 +73,76 @@ TEST_F(ImportNccl, AnOutputWithoutItsEndIsIncomplete) {
   EXPECT_NE(verdict::judge(import_nccl_tests({file("all_reduce.txt", whole)}), {}).state, "INCONCLUSIVE");
 }
 
+TEST_F(ImportNccl, SeveralOutputsInOneFileAreSeveralRuns) {
+  const std::string runs = table({"n1", "n1"}) + table({"n2", "n2"}, "240.00") + table({"n3", "n3"});
+  const auto r = import_nccl_tests({file("all_reduce.txt", runs)});
+  const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-134217728-r2");
+  EXPECT_EQ(c.kind, "node");
+  EXPECT_THAT(c.count, ElementsAre(1, 1, 1));
+  EXPECT_DOUBLE_EQ(c.find("busbw")->values[1], 240.00e9);
+  // One that stopped before its results hides no other.
+  const std::string whole = table({"n9", "n9"});
+  const auto stopped =
+      import_nccl_tests({file("all_reduce.txt", whole.substr(0, whole.find("#       size")) + runs)});
+  EXPECT_THAT(case_of(stopped, c.path()).count, ElementsAre(1, 1, 1));
+  EXPECT_EQ(verdict::judge(stopped, {}).state, "INCONCLUSIVE");
+}
+
+/// Every line after the number of its task, as `srun -l` prints it.
+std::vector<std::string> labelled(const std::string& text, int task) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+    out.push_back(std::to_string(task) + ": " + text.substr(at, text.find('\n', at) + 1 - at));
+  return out;
+}
+
+TEST_F(ImportNccl, LabelsOfTasksAreTakenOff) {
+  std::string one, mixed;
+  const auto a = labelled(table({"n1", "n1"}), 0), b = labelled(table({"n2", "n2"}, "240.00"), 11);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    one += a[i];
+    mixed += a[i] + b[i];
+  }
+  const char* path = "nccl-tests/all_reduce-float-sum-134217728-r2";
+  EXPECT_THAT(case_of(import_nccl_tests({file("all_reduce.txt", one)}), path).count, ElementsAre(1));
+  // Tasks that have a header each are runs, however their lines are mixed.
+  const auto r = import_nccl_tests({file("all_reduce.txt", mixed)});
+  EXPECT_THAT(case_of(r, path).count, ElementsAre(1, 1));
+  EXPECT_DOUBLE_EQ(case_of(r, path).find("busbw")->values[1], 240.00e9);
+}
+
+/// A log for each pair of `nodes` nodes; those with node `slow` have 60 % of the bandwidth.
+std::vector<std::string> pairs_of(int nodes, int slow) {
+  std::vector<std::string> logs;
+  for (int a = 0; a < nodes; ++a)
+    for (int b = a + 1; b < nodes; ++b) {
+      const std::string first = "n" + std::to_string(a), second = "n" + std::to_string(b);
+      const double rate = (a == slow || b == slow ? 0.6 : 1) * (240 + 0.5 * ((3 * a + 5 * b) % 7));
+      logs.push_back(table({first, first, second, second}, std::to_string(rate)));
+    }
+  return logs;
+}
+
+TEST_F(ImportNccl, ANodeThatSlowsAllItsPairsIsNamed) {
+  const auto verdict_of = [&](int nodes, int slow) {
+    std::vector<InputFile> files;
+    for (const auto& log : pairs_of(nodes, slow))
+      files.emplace_back(file("all_reduce" + std::to_string(files.size()) + ".txt", log));
+    return verdict::judge(import_nccl_tests(files), {});
+  };
+  const auto v = verdict_of(12, 2);
+  EXPECT_EQ(v.state, "WARN");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].name, "n2");
+  EXPECT_THAT(v.findings[0].text,
+              StartsWith("n2: all its groups are slow in nccl-tests/all_reduce-float-sum-"));
+  EXPECT_EQ(verdict_of(12, -1).state, "PASS");
+  // Too few nodes to tell: that is said.
+  const auto few = verdict_of(5, 2);
+  ASSERT_EQ(few.findings.size(), 1U);
+  EXPECT_THAT(few.findings[0].text, HasSubstr("compared with nothing"));
+}
+
 TEST_F(ImportNccl, SmallRatesAreNotLeftRoundedToNothing) {
   const auto r = import_nccl_tests({file("all_reduce.txt", table({"n1", "n1"}))});
   const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-8-r2");
