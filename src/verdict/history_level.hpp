@@ -21,8 +21,8 @@ double scale_of_half(std::vector<double> values);
 /// changed, not the fleet. `noise`: robust sigma of a healthy part's change.
 double drift_of(std::span<const double> changes, double noise);
 
-/// Robust sigma of a fleet's level, in the order of runs; 0 for fewer than 3. From 7 runs on that of the steps
-/// between runs where it is less: what a fleet loses bit by bit is no spread of healthy runs.
+/// Robust sigma of a fleet's level, in the order of runs; 0 for fewer than 3. From 7 runs on that of the
+/// steps between runs where it is less: what a fleet loses bit by bit is no spread of healthy runs.
 double fleet_sigma(std::span<const double> levels);
 
 /// How far below its past, logarithmic, a whole fleet is told to be slow. Fleets drift by 1-2 % from run to
