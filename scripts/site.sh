@@ -83,7 +83,7 @@ site_log() {  # KIND CODE TEXT
 }
 
 # Runs a command and passes on what the batch system sends ahead of its limit (USR1, USR2) and an end on request (TERM,
-# INT), so that the run ends in order. Returns its exit code; `site_signalled` is yes once a signal came. The caller's own traps
+# INT), so that the run ends in order. Returns its exit code; `site_signalled` is USR1 or TERM once one came. The caller's own traps
 # are back after it.
 site_forward() {  # COMMAND...
   local child code=0 traps
@@ -92,9 +92,9 @@ site_forward() {  # COMMAND...
   child=$!
   # The launcher's own process: it hands the signal to the ranks. shellcheck cannot see that traps run later.
   # shellcheck disable=SC2064
-  trap "site_signalled=yes; kill -USR1 $child 2>/dev/null || true" USR1 USR2
+  trap "site_signalled=USR1; kill -USR1 $child 2>/dev/null || true" USR1 USR2
   # shellcheck disable=SC2064
-  trap "site_signalled=yes; kill -TERM $child 2>/dev/null || true" TERM INT
+  trap "site_signalled=TERM; kill -TERM $child 2>/dev/null || true" TERM INT
   # A signal ends `wait` early, with a code over 128: ask again until the child itself has ended.
   while :; do
     code=0

@@ -8,8 +8,9 @@ usage() {
 Usage: scripts/soak.sh [RUN OPTIONS...]
 
 One segment (setting ASSAY_SOAK_MINUTES) of a soak of ASSAY_SOAK_SEGMENTS. As a Slurm job it submits the next one, without the
-nodes that failed so far; elsewhere the segments follow each other in this process, and the failed nodes sleep, until a signal
-comes (USR1 ahead of a time limit, or TERM) or all nodes have failed. In RESULTS/DATE/soak-JOB/:
+nodes that failed so far, unless the job is cancelled. Elsewhere the segments follow each other in this process, without the
+nodes that failed, until a signal comes (USR1 ahead of a time limit, or TERM) or all nodes have failed. In
+RESULTS/DATE/soak-JOB/:
 
   segments/segNN.h5       one results file each
   segNN/                  verdict, log and metrics of each
@@ -79,7 +80,7 @@ nodes_left() {
 code=0 site_signalled=''
 if [ -z "${SLURM_JOB_ID:-}" ]; then
   # A signal also counts while a segment is judged.
-  trap 'site_signalled=yes' USR1 USR2 TERM INT
+  trap 'site_signalled=TERM' USR1 USR2 TERM INT
   for ((; number <= ASSAY_SOAK_SEGMENTS; ++number)); do
     code=0
     segment "$@" || code=$?
@@ -90,7 +91,8 @@ if [ -z "${SLURM_JOB_ID:-}" ]; then
 fi
 segment "$@" || code=$?
 if [ "$code" -eq 4 ] || [ "$code" -eq 5 ]; then exit "$code"; fi
-if ((number >= ASSAY_SOAK_SEGMENTS)); then finish; fi
+# A job that is cancelled ends the chain; USR1 ends its segment only.
+if ((number >= ASSAY_SOAK_SEGMENTS)) || [ "$site_signalled" = TERM ]; then finish; fi
 # The next job gets the nodes of this one, less those that failed in it.
 failed=$(awk '$2 == "FAIL" { n++ } END { print n + 0 }' "$directory/$(printf 'seg%02d' "$number")/nodes.txt" 2>/dev/null || printf 0)
 left=$((SLURM_JOB_NUM_NODES - failed))

@@ -6,8 +6,8 @@ import place
 SIGNALLED = """
 import shutil, signal, time
 got = []
-signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
-os.kill({pid}, signal.SIGUSR1)
+signal.signal(signal.{name}, lambda *_: got.append(1))
+os.kill(os.getppid(), signal.{name})
 while not got:
     time.sleep(0.01)
 shutil.copy(here / "made.h5", out)
@@ -43,13 +43,24 @@ class Soak(place.SiteTest):
 
     def test_a_signal_ahead_of_the_time_limit_ends_the_soak(self):
         # The run ends in order; the soak's own process is the parent of `assay run`.
-        self.count(SIGNALLED.format(pid="os.getppid()"))
+        self.count(SIGNALLED.format(name="SIGUSR1"))
         self.assertEqual(self.soak(0)[1], 1)
 
     def test_a_signal_while_a_segment_is_judged_ends_the_soak(self):
         real = self.fake.rename(self.dir / "bin" / "real")
         self.program("assay-under-test", f'#!/bin/bash\ncase "$*" in verdict*run.h5*) kill -USR1 $PPID ;; esac\nexec {real} "$@"\n')
         self.assertEqual(self.soak(0)[1], 1)
+
+    def test_a_job_submits_the_next_segment_unless_it_is_cancelled(self):
+        for name, submitted in (("SIGUSR1", True), ("SIGTERM", False)):
+            self.program("squeue", "#!/bin/sh\n")
+            self.program("sbatch", f"#!/bin/sh\necho \"$@\" >{self.dir}/submitted\n")
+            self.count(SIGNALLED.format(name=name))
+            job = {"SLURM_JOB_ID": name, "SLURM_JOB_NUM_NODES": "4"}
+            self.assert_code(self.script("soak.sh", env=job), 0)
+            self.assertEqual((self.dir / "submitted").exists(), submitted, name)
+            (self.dir / "submitted").unlink(missing_ok=True)
+            self.assertNotEqual(bool(list(self.results.glob(f"*/soak-{name}/summary.txt"))), submitted, name)
 
     def test_nodes_that_failed_sleep_while_others_are_left(self):
         self.made(nodes=4, slow="node1", factor=0.5)
