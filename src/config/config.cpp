@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 
 #include "base/clock.hpp"
@@ -98,6 +99,12 @@ void set_output(Config& config, const OptionValues& values) {
     if (values.has("out")) throw_usage("--out: --resume writes the file of the resumed run");
     config.out = config.resume.substr(0, config.resume.size() - std::string_view(".partial").size());
   }
+  // --force would clear it away before it is read.
+  std::error_code none;
+  if (config.carries_over() && (config.resume == config.out + ".partial" ||
+                                std::filesystem::equivalent(config.resume, config.out + ".partial", none)))
+    throw_usage(fmt::format("--out: the results in {} are taken over into a new file, give it another name",
+                            config.resume));
   config.force = values.flag("force");
   std::set<std::string> seen{config.out};
   for (const auto& [name, value] : values.all()) {

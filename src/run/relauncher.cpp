@@ -271,7 +271,8 @@ class Launches {
   void keep_for_resume() {
     if (attempts_.back().partial)
       results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
-    if (attempts_.back().partial && excluded_.empty()) {
+    // In place only what is not taken over into a new file (Config::carries_over).
+    if (attempts_.back().partial && excluded_.empty() && config_.exclude.empty() && config_.only.empty()) {
       resume_ = partial().string();
     } else {
       const bool closed = !attempts_.back().partial;

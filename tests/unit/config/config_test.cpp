@@ -72,6 +72,8 @@ TEST(Config, RefusesCombinationsThatContradict) {
               names({"--quiet:", "--progress always"}));
   EXPECT_THAT(failure({{"out", {"a"}}, {"json", {"a"}}}), names({"--json:", "'a'"}));
   EXPECT_THAT(failure({{"nodes", {"a"}}, {"junit", {"a"}}}), names({"--nodes:", "'a'"}));
+  EXPECT_THAT(failure({{"resume", {"a.h5.partial"}}, {"exclude", {"n1"}}, {"out", {"a.h5"}}}),
+              names({"--out:", "a.h5.partial", "another name"}));
 }
 
 TEST(Config, RefusesNumbersOutOfRange) {
