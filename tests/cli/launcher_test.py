@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Under a launcher: one line whatever the number of ranks, the same exit code, no colour into files."""
 
+import re
+
 import harness
 
 
@@ -104,12 +106,15 @@ class Launcher(harness.CliTest):
     def test_a_soak_has_the_worst_code_of_its_segments(self):
         launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"
         run = ["run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "selftest"]
-        for cases, code in [("pass", 0), ("pass,fail", 2)]:
-            out = f"{code}.h5"
-            result = self.assay(*run, "--selftest.cases", cases, "--out", out, "--launcher", launcher)
-            self.assert_code(result, code)
-            self.assertEqual([name for name in self.left_behind() if name.startswith(str(code))],
-                             [f"{code}-seg01.h5", f"{code}-seg02.h5"], result.stderr)
+        for cases, fails in [("pass", False), ("pass,fail", True)]:
+            result = self.assay(*run, "--selftest.cases", cases, "--out", f"{fails}.h5", "--launcher", launcher)
+            # Of a busy machine a segment may be INCONCLUSIVE.
+            codes = [int(code) for code in re.findall(r"\(exit (\d)\)", result.stdout)]
+            self.assertEqual((len(codes), 2 in codes), (2, fails), result.stdout)
+            self.assert_code(result, 2 if fails else max(codes))
+            self.assertNotIn("wrote no", result.stderr)
+            self.assertEqual([name for name in self.left_behind() if name.startswith(str(fails))],
+                             [f"{fails}-seg01.h5", f"{fails}-seg02.h5"], result.stderr)
 
     def test_a_report_that_cannot_be_written_hides_no_verdict(self):
         """Nor does the file's PASS hide that it could not be written."""
