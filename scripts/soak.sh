@@ -80,7 +80,8 @@ nodes_left() {
 code=0 site_signalled=''
 if [ -z "${SLURM_JOB_ID:-}" ]; then
   # A signal also counts while a segment is judged.
-  trap 'site_signalled=TERM' USR1 USR2 TERM INT
+  trap 'site_signalled=USR1' USR1 USR2
+  trap 'site_signalled=TERM' TERM INT
   for ((; number <= ASSAY_SOAK_SEGMENTS; ++number)); do
     code=0
     segment "$@" || code=$?
