@@ -201,26 +201,33 @@ class Screener {
   /// A device may be slow for its node and as fast as any of all nodes. That is a warning only: it was as
   /// good as a healthy device elsewhere. Of two devices nobody knows which one is unusual.
   void screen_within(const Test& t, const Nested& by_node, double share) {
+    const auto losses = losses_within(by_node);
     for (std::size_t k = 0; k < t.members.size(); ++k) {
-      if (known_.contains({t.population, t.members[k]}) || by_node.others[k] < 2) continue;
-      Suspect s = make_within(t, by_node, k);
+      if (by_node.others[k] < 2 || !abnormal(by_node.within, k, constants::alpha_warn * share / 2) ||
+          known_.contains({t.population, t.members[k]}))
+        continue;
+      Suspect s = make_within(t, by_node, losses, k);
       s.p = std::min(1.0, 2 * family_p(by_node.within, k) / share);
-      const double trust = trust_in_tails(by_node.within, log_deficit(s.delta));
-      s.warn =
-          noticeable(out_.populations[t.population], s) &&
-          abnormal(by_node.within, k, constants::alpha_warn * share / 2) &&
-          surely_abnormal(by_node.within, k, constants::alpha_warn_heavy * share / 2, within_nodes_, trust);
+      s.warn = noticeable(out_.populations[t.population], s) &&
+               surely_abnormal(by_node.within, k, constants::alpha_warn_heavy * share / 2, within_nodes_,
+                               trust_in_tails(by_node.within, log_deficit(s.delta)));
       if (s.warn) add(s);
     }
   }
-  Suspect make_within(const Test& t, const Nested& by_node, std::size_t k) const {
+  /// What each value lacks of the others of its node, the most first.
+  static std::vector<double> losses_within(const Nested& by_node) {
+    std::vector<double> losses;
+    for (const double off : by_node.off) losses.push_back(-off);
+    std::sort(losses.begin(), losses.end(), std::greater<>());
+    return losses;
+  }
+  Suspect make_within(const Test& t, const Nested& by_node, const std::vector<double>& losses,
+                      std::size_t k) const {
     Suspect s = make(t, t.members[k]);
-    if (!by_node.tells) return s;
     s.deficit = -by_node.off[k];
     s.siblings = by_node.others[k];
-    std::size_t company = 0;
-    for (const double off : by_node.off) company += -off >= s.deficit / 2 ? 1 : 0;
-    s.spared = may_be_a_kind(company, by_node.off.size(), s.deficit);
+    const auto half = std::upper_bound(losses.begin(), losses.end(), s.deficit / 2, std::greater<>());
+    s.spared = may_be_a_kind(static_cast<std::size_t>(half - losses.begin()), losses.size(), s.deficit);
     return s;
   }
 
@@ -273,21 +280,27 @@ class Screener {
 
   void screen_within(const Combined& c, const Nested& sums, double share) {
     if (!sums.tells) return;
-    for (std::size_t k = 0; k < c.entities.size(); ++k) {
-      if (sums.others[k] < 2 || !abnormal(sums.within, k, constants::alpha_warn * share / 2) ||
-          !surely_abnormal(sums.within, k, constants::alpha_warn_heavy * share / 2, within_nodes_))
-        continue;
-      std::optional<Suspect> worst;
-      for (const Test* t : c.tests) {
+    std::map<std::size_t, std::optional<Suspect>> worst;  // of the entities that are far out
+    for (std::size_t k = 0; k < c.entities.size(); ++k)
+      if (sums.others[k] >= 2 && abnormal(sums.within, k, constants::alpha_warn * share / 2) &&
+          surely_abnormal(sums.within, k, constants::alpha_warn_heavy * share / 2, within_nodes_))
+        worst.try_emplace(k);
+    if (worst.empty()) return;
+    for (const Test* t : c.tests) {
+      const Nested by_node = nested_of(j_.entities, out_.populations[t->population], *t);
+      if (!by_node.tells) continue;
+      const auto losses = losses_within(by_node);
+      for (auto& [k, of] : worst) {
         const auto at = place_in(*t, c.entities[k]);
-        if (!at || known_.contains({t->population, t->members[*at]})) continue;
-        const Suspect s = make_within(*t, nested_of(j_.entities, out_.populations[t->population], *t), *at);
-        if (s.siblings > 1 && (!worst || s.deficit > worst->deficit)) worst = s;
+        if (!at || by_node.others[*at] < 2 || known_.contains({t->population, t->members[*at]})) continue;
+        if (!of || -by_node.off[*at] > of->deficit) of = make_within(*t, by_node, losses, *at);
       }
-      if (!worst || !noticeable(out_.populations[worst->population], *worst)) continue;
-      worst->combined = worst->warn = true;
-      worst->p = std::min(1.0, 2 * family_p(sums.within, k) / share);
-      add(*worst);
+    }
+    for (auto& [k, of] : worst) {
+      if (!of || !noticeable(out_.populations[of->population], *of)) continue;
+      of->combined = of->warn = true;
+      of->p = std::min(1.0, 2 * family_p(sums.within, k) / share);
+      add(*of);
     }
   }
 
