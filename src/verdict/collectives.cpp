@@ -201,7 +201,7 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   f.action = "TRIAGE";
   f.evidence = s.path;
   // Other tools say nothing of the pairs of the nodes of their groups.
-  const bool imported = s.first->parameters.contains("imported");
+  const bool imported = s.is_imported();
   f.text = f.name + ": all its " + (imported ? "" : "random ") + "groups are slow in " + s.full() + ", " +
            format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
            ", deficit " + percent(*f.deficit) + " (n=" + std::to_string(slow.samples) + ")" +

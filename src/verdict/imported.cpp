@@ -11,8 +11,6 @@
 namespace assay::verdict {
 namespace {
 
-bool is_imported(const Series& s) { return s.first != nullptr && s.first->parameters.contains("imported"); }
-
 /// Whether a metric says better or worse; wrong values have rules of their own.
 bool has_direction(const Series& s) {
   const auto* m = s.first->find(s.metric);
@@ -73,7 +71,7 @@ void judge_count(Judgement& j, Series& s) {
 void note_uncompared(Judgement& j) {
   std::map<std::string, bool> compared;  // by case
   for (const auto& s : j.series) {
-    if (!is_imported(s) || !has_direction(s)) continue;
+    if (!s.is_imported() || !has_direction(s)) continue;
     bool& any = compared.try_emplace(s.suite + "/" + s.name, false).first->second;
     any = any || std::ranges::any_of(s.rows, [](const auto& r) { return r.reference != Reference::none; });
   }
@@ -93,7 +91,7 @@ void note_uncompared(Judgement& j) {
 
 void judge_imported(Judgement& j) {
   for (auto& s : j.series)
-    if (is_imported(s) && s.unit == "count" && s.kind != "link" && s.better == results::Better::lower &&
+    if (s.is_imported() && s.unit == "count" && s.kind != "link" && s.better == results::Better::lower &&
         has_direction(s))
       judge_count(j, s);
   note_uncompared(j);

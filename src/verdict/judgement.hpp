@@ -74,6 +74,8 @@ struct Series {
   std::string full() const { return suite + "/" + name + ":" + metric; }
   /// One value for several ranks, which are then no population.
   bool is_shared() const noexcept { return judging.shared_by != results::SharedBy::none; }
+  /// Measured by another tool.
+  bool is_imported() const { return first != nullptr && first->parameters.contains("imported"); }
   bool is_of(results::MetricClass c) const noexcept { return judging.of == c; }
 };
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "measure/statistics.hpp"
+#include "verdict/nested.hpp"
 #include "verdict/screening.hpp"
 
 namespace assay::verdict {
@@ -24,10 +24,7 @@ struct Companies {
     for (const auto& [node, of] : nodes) {
       if (node < 0 || of.size() < 3) continue;
       for (const auto i : of) {
-        std::vector<double> others;
-        for (const auto k : of)
-          if (k != i) others.push_back(all[k]);
-        alone[i] = median(others) < all[i] / 4;
+        alone[i] = median_of_others(all, of, i) < all[i] / 4;
         if (alone[i]) of_alone.push_back(all[i]);
       }
     }

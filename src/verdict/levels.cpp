@@ -77,12 +77,7 @@ void add_levels(Judgement& j, const Population& p, const Levels& levels, std::si
       std::max_element(levels.members.begin(), levels.members.end(),
                        [](const auto& a, const auto& b) { return a.size() < b.size(); }) -
       levels.members.begin());
-  auto f = j.about(-1, "WARN", "abnormality", "split");
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = results::to_string(s.better);
-  f.reference_kind = "peers";
+  auto f = about_peers(j, p, -1, "WARN", "abnormality", "split");
   const auto rate = [&](std::size_t level) {
     std::vector<double> rates;
     for (const auto i : levels.members[level]) rates.push_back(p.members[i].rate);
@@ -91,10 +86,7 @@ void add_levels(Judgement& j, const Population& p, const Levels& levels, std::si
   f.reference = rate(levels.members.size() - 1);
   f.value = rate(0);
   f.deficit = fraction(levels.range());
-  f.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
-  if (s.first != nullptr) f.since = s.first->started;
   f.action = "MONITOR";
-  f.evidence = s.path;
   f.text = "cluster: " + s.full() + ": " + std::to_string(p.size()) + " parts are of " +
            std::to_string(levels.members.size()) + " different rates: ";
   std::vector<std::int32_t> rows;

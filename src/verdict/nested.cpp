@@ -31,7 +31,8 @@ Parts parts_of(std::span<const std::int32_t> node, std::vector<std::size_t>& nod
   return parts;
 }
 
-/// Median of the values without the one at `without`.
+}  // namespace
+
 double median_of_others(std::span<const double> values, const std::vector<std::size_t>& of,
                         std::size_t without) {
   std::vector<double> others;
@@ -39,8 +40,6 @@ double median_of_others(std::span<const double> values, const std::vector<std::s
     if (i != without) others.push_back(values[i]);
   return median(others);
 }
-
-}  // namespace
 
 Nested nested(std::span<const double> values, std::span<const std::int32_t> node, double noise) {
   Nested out;

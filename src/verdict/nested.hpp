@@ -32,6 +32,10 @@ struct Nested {
   }
 };
 
+/// Median of the values at the places `of`, without the one at `without`.
+double median_of_others(std::span<const double> values, const std::vector<std::size_t>& of,
+                        std::size_t without);
+
 /// `node`: of each value, any number; negative is none. `noise`: standard error of a value, 0 if unknown.
 /// O(n log n).
 Nested nested(std::span<const double> values, std::span<const std::int32_t> node, double noise = 0);

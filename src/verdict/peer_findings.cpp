@@ -105,6 +105,25 @@ std::string kind_text(const PeerFinding& f) {
   return "slow";
 }
 
+}  // namespace
+
+results::Finding about_peers(const Judgement& j, const Population& p, std::int32_t row,
+                             const std::string& severity, const std::string& claim, const std::string& kind) {
+  const Series& s = *p.series;
+  auto f = j.about(row, severity, claim, kind);
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = results::to_string(s.better);
+  f.reference_kind = "peers";
+  f.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
+  if (s.first != nullptr) f.since = s.first->started;
+  f.evidence = s.path;
+  return f;
+}
+
+namespace {
+
 results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t subject) {
   const auto& p = *f.population;
   const auto& s = *p.series;
@@ -113,29 +132,21 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   const bool note = f.intermittent || f.suspect.note ||
                     (!f.suspect.warn && !f.retest.confirmed && p.size() < constants::peers_min_population);
   const char* otherwise = note ? "INFO" : "WARN";
-  auto out = j.about(subject, f.fail ? "FAIL" : otherwise, f.fail ? "magnitude" : "abnormality",
-                     f.intermittent ? "intermittent" : f.suspect.kind);
-  out.suite = s.suite;
-  out.metric = s.full();
-  out.unit = s.unit;
-  out.better = results::to_string(s.better);
+  auto out = about_peers(j, p, subject, f.fail ? "FAIL" : otherwise, f.fail ? "magnitude" : "abnormality",
+                         f.intermittent ? "intermittent" : f.suspect.kind);
   const double centre = f.suspect.at_clock || f.suspect.siblings > 0
                             ? p.members[f.member].rate + f.suspect.deficit
                             : p.reference(f.member);
   out.reference = from_log_rate(centre, s.better);
   out.value = from_log_rate(centre - v.deficit, s.better);
-  out.reference_kind = "peers";
   out.deficit = fraction(v.deficit);
   out.ci_low = fraction(v.low);
   out.ci_high = fraction(v.high);
   out.samples = v.samples;
   out.controls = v.controls;
-  out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
   out.confirmed = f.fail;
   out.p_adjusted = f.p;
-  if (s.first != nullptr) out.since = s.first->started;
   out.action = f.fail ? "TRIAGE" : "MONITOR";
-  out.evidence = s.path;
   return out;
 }
 
@@ -234,20 +245,12 @@ void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
 void add_control_finding(Judgement& j, const Population& p, const SlowControl& c) {
   const Series& s = *p.series;
   const Member& m = p.members[c.member];
-  auto f = j.about(m.row->entity, p.eligible() ? "WARN" : "INFO", "abnormality", "intermittent");
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = results::to_string(s.better);
-  f.reference_kind = "peers";
+  auto f = about_peers(j, p, m.row->entity, p.eligible() ? "WARN" : "INFO", "abnormality", "intermittent");
   f.reference = from_log_rate(m.rate, s.better);
   f.value = from_log_rate(c.rate, s.better);
   f.deficit = fraction(c.deficit);
   f.samples = c.samples;
-  f.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
-  if (s.first != nullptr) f.since = s.first->started;
   f.action = "MONITOR";
-  f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(*f.value, s.unit) + " in " +
            count(c.samples, "retest sample", "retest samples") + " as a control, " + percent(*f.deficit) +
            " slower than the " + format_quantity(*f.reference, s.unit) + " of its first measurement";

@@ -24,6 +24,10 @@ struct PeerFinding {
   bool coarse = false;  ///< smoke lets a deficit of this size pass
 };
 
+/// About a member of a population, or all of it (-1), against its peers: `about` with what the population
+/// tells.
+results::Finding about_peers(const Judgement& j, const Population& p, std::int32_t row,
+                             const std::string& severity, const std::string& claim, const std::string& kind);
 void add_peer_finding(Judgement& j, const PeerFinding& f);
 /// All parts of a node are slow: one finding of the node, its parts as members.
 void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts);

@@ -49,21 +49,13 @@ void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   const bool explained = p.split.explained(), fast = p.split.fast();
   // Some being faster than the rest by as much as kinds differ is a note without an action.
   const bool usual = p.split.deficit <= log_deficit(constants::kind_most_deficit);
-  auto out = j.about(-1, fast && usual && !explained ? "INFO" : "WARN", "abnormality",
-                     explained ? "mismatch" : "split");
-  out.suite = s.suite;
-  out.metric = s.full();
-  out.unit = s.unit;
-  out.better = results::to_string(s.better);
-  out.reference_kind = "peers";
+  auto out = about_peers(j, p, -1, fast && usual && !explained ? "INFO" : "WARN", "abnormality",
+                         explained ? "mismatch" : "split");
   out.reference = from_log_rate(p.centre, s.better);
   out.value = from_log_rate(fast ? p.centre + p.split.deficit : p.centre - p.split.deficit, s.better);
   out.deficit = fraction(p.split.deficit);
   out.controls = static_cast<std::int64_t>(fast ? p.split.split.low : p.split.split.high);
-  out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
-  if (s.first != nullptr) out.since = s.first->started;
   out.action = explained ? "CONFIG" : "MONITOR";
-  out.evidence = s.path;
   std::vector<std::int32_t> rows;
   std::int64_t n = 0;
   for (const auto& m : p.members) {

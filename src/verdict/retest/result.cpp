@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
@@ -71,6 +72,15 @@ std::size_t member_of(const Population& p, std::int32_t entity) {
   return there ? static_cast<std::size_t>(it - p.members.begin()) : p.size();
 }
 
+/// The place in the population of an entity that may be a control; nothing for suspects and strangers.
+std::optional<std::size_t> control_of(const Population& p, std::int32_t entity,
+                                      const std::vector<std::int32_t>& suspects) {
+  const std::size_t i = member_of(p, entity);
+  if (i >= p.size() || std::find(suspects.begin(), suspects.end(), entity) != suspects.end())
+    return std::nullopt;
+  return i;
+}
+
 /// Deficit, interval and judgement from a difference and its error.
 void settle(RetestResult& c, double difference, double se, double delta, std::size_t candidates,
             double degrees) {
@@ -103,11 +113,10 @@ RetestResult judge_case(const Population& p, const RetestCase& retest, std::size
   std::vector<double> references;
   const double held_against = at_clock ? p.residual_reference(at) : p.reference(at);
   for (const auto& f : retest.members) {
-    const std::size_t i = member_of(p, f.entity);
-    if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
-    if (p.members[i].low && !p.split.apart) continue;
+    const auto i = control_of(p, f.entity, suspects);
+    if (!i || (p.members[*i].low && !p.split.apart)) continue;
     references.push_back(value_of(p, f, at_clock) + held_against -
-                         (at_clock ? p.members[i].residual : p.members[i].rate));
+                         (at_clock ? p.members[*i].residual : p.members[*i].rate));
   }
   if (references.empty()) return c;
   const double delta = at_clock ? p.delta : p.delta_raw,
@@ -178,10 +187,10 @@ std::vector<SlowControl> slow_controls(const Population& p, const std::vector<Re
   if (cases.empty()) return slow;
   std::vector<double> losses;
   for (const auto& f : cases.back().members) {
-    const std::size_t i = member_of(p, f.entity);
-    if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
-    losses.push_back(p.members[i].rate - f.rate);
-    controls.push_back({i, f.rate, losses.back(), f.samples});
+    const auto i = control_of(p, f.entity, suspects);
+    if (!i) continue;
+    losses.push_back(p.members[*i].rate - f.rate);
+    controls.push_back({*i, f.rate, losses.back(), f.samples});
   }
   if (controls.size() < least_controls) return slow;
   // Half of them may have lost it: the fastest quarter tells what is common to all.
