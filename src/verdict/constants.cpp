@@ -12,6 +12,7 @@ Json of_magnitude() {
               {"gross_deficit", gross_deficit},
               {"noise_z", noise_z},
               {"noise_limit", noise_limit},
+              {"noise_of_peers", noise_of_peers},
               {"delta_warn", delta_warn},
               {"delta_notice", delta_notice},
               {"delta_memory", delta_memory},
@@ -63,6 +64,7 @@ Json of_peers() {
               {"explain_place_p", explain_place_p},
               {"split_minority", split_minority},
               {"kind_most_deficit", kind_most_deficit},
+              {"kind_gross_deficit", kind_gross_deficit},
               {"kind_most_usual", kind_most_usual},
               {"kind_always", kind_always},
               {"kind_share_small", kind_share_small}};

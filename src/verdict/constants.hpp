@@ -23,9 +23,11 @@ inline constexpr double gross_deviations = 5;
 inline constexpr double gross_deficit = 0.40;
 
 // Precision: delta_eff = `noise_z` standard errors of the median. Above `noise_limit` a metric counts as not
-// judged.
+// judged. The standard error of one part is uncertain: beside precise peers it counts from `noise_of_peers`
+// times their median on.
 inline constexpr double noise_z = 4.0;
 inline constexpr double noise_limit = 0.10;
+inline constexpr double noise_of_peers = 8.0;
 
 // Least deficit of a warning.
 inline constexpr double delta_warn = 0.02;
@@ -128,9 +130,11 @@ inline constexpr double explain_place_p = 1e-2;
 inline constexpr double split_minority = 0.20;
 // Unlabelled kinds of one model (bins of a chip, boards) are published with rates up to 8 % apart. A slow
 // group that differs by more is another kind only from `kind_always` on; of fewer than `robust_min` parts
-// from `kind_share_small`.
+// from `kind_share_small`. Parts that differ by more than `kind_gross_deficit` are no kinds of one model: the
+// minority is slow, and of two halves the verdict is open. Imports do not record the model.
 inline constexpr double kind_most_deficit = 0.10;
 inline constexpr double kind_most_usual = 0.08;
+inline constexpr double kind_gross_deficit = 0.20;
 inline constexpr double kind_always = 1.0 / 3;
 inline constexpr double kind_share_small = 1.0 / 6;
 

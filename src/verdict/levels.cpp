@@ -108,7 +108,11 @@ void add_levels(Judgement& j, const Population& p, const Levels& levels, std::si
     f.text += "; and so in " +
               count(static_cast<std::int64_t>(metrics) - 1, "other metric", "other metrics") + " of " +
               s.suite;
-  j.add(std::move(f), rows);
+  const bool most = 2 * levels.members[largest].size() > p.size();
+  const bool open = too_far_for_kinds(p, levels.range()) && !(most && rows.empty());
+  if (open && rows.empty())
+    for (const auto i : levels.members[largest]) rows.push_back(p.members[i].row->entity);
+  j.add(std::move(f), rows, open);
 }
 
 }  // namespace

@@ -37,6 +37,21 @@ std::set<std::int32_t> noisy_ends(const Series& s) {
   return ends;
 }
 
+/// What a part's precision is compared with. The standard error of ten samples in three blocks varies by
+/// chance as much as the noise of a whole fleet does not: where its peers are precise, a part must be noisier
+/// than they are.
+double noise_limit_of(const Series& s) {
+  std::vector<double> deltas;
+  for (const auto& row : s.rows) {
+    const double delta = precision_of(row);
+    if (!std::isnan(delta)) deltas.push_back(delta);
+  }
+  if (s.kind == "link" || deltas.size() < constants::deletion_min) return constants::noise_limit;
+  const double typical = median(deltas);
+  if (typical > constants::noise_limit) return constants::noise_limit;
+  return std::max(constants::noise_limit, constants::noise_of_peers * typical);
+}
+
 }  // namespace
 
 void judge_noise(Judgement& j) {
@@ -49,9 +64,10 @@ void judge_noise(Judgement& j) {
     std::vector<std::int32_t> rows;
     const bool links = s.kind == "link";
     const auto ends = links ? noisy_ends(s) : std::set<std::int32_t>{};
+    const double limit = noise_limit_of(s);
     for (const auto& row : s.rows) {
       const double delta = precision_of(row);
-      if (std::isnan(delta) || delta <= constants::noise_limit) continue;
+      if (std::isnan(delta) || delta <= limit) continue;
       if (links && !ends.contains(row.source) && !ends.contains(row.destination)) continue;
       const auto own = rows_of(row);
       rows.insert(rows.end(), own.begin(), own.end());
@@ -72,7 +88,7 @@ void judge_noise(Judgement& j) {
     f.action = "MONITOR";
     f.evidence = s.path;
     f.text = s.full() + ": medians are uncertain by " + percent(worst_delta) +
-             " (4 standard errors), more than " + percent(constants::noise_limit) + ": worst " + f.name +
+             " (4 standard errors), more than " + percent(limit) + ": worst " + f.name +
              " (n=" + std::to_string(worst->n) + ")";
     j.add(std::move(f), rows, open);
   }

@@ -153,8 +153,14 @@ double least_distance(std::size_t parts, std::size_t groups) noexcept {
          (parts < constants::robust_min ? constants::split_distance_few / (freedom * freedom) : 0);
 }
 
-bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept {
+bool too_far_for_kinds(const Population& p, double deficit) noexcept {
+  return !p.series->is_imported() && deficit > log_deficit(constants::kind_gross_deficit);
+}
+
+bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit, bool one_model) noexcept {
   const double share = static_cast<double>(slow) / static_cast<double>(all);
+  const bool gross = one_model && deficit > log_deficit(constants::kind_gross_deficit);
+  if (gross && all >= constants::peers_min_population) return 2 * slow >= all;
   if (share >= constants::kind_always) return true;
   if (deficit > log_deficit(constants::kind_most_deficit)) return false;
   // Of fewer than six a fault is claimed against an assumed spread, which is that of kinds, too.
@@ -170,7 +176,8 @@ void find_split(const Judgement& j, Population& p, const std::vector<Attribute>&
   mark_sides(p, order, split);
   explain(p, attributes);
   auto& s = p.split;
-  s.apart = s.explained() || s.fast() || may_be_a_kind(split.low, p.size(), s.deficit);
+  s.apart =
+      s.explained() || s.fast() || may_be_a_kind(split.low, p.size(), s.deficit, !p.series->is_imported());
 }
 
 void find_split_of_few(const Judgement& j, Population& p) {

@@ -123,10 +123,13 @@ Count family_trial(const FleetFamily& family, const Sizes& of, Asked asked, std:
   const auto r = simulate::run(spec);
   const auto& v = *r.verdict;
   if (asked == Asked::fail) return {v.state == "FAIL" ? std::size_t{1} : 0, 1};
-  // What was too noisy to be judged is no accusation.
-  const auto accuses = [](const results::Finding& f) { return f.severity == "WARN" && f.kind != "noisy"; };
+  // Of any kind: a metric that was too noisy to be judged, too.
+  const auto warns = [](const results::Finding& f) { return f.severity == "WARN"; };
   if (asked == Asked::warn)
-    return {std::any_of(v.findings.begin(), v.findings.end(), accuses) ? std::size_t{1} : 0, 1};
+    return {v.state == "INCONCLUSIVE" || std::any_of(v.findings.begin(), v.findings.end(), warns)
+                ? std::size_t{1}
+                : 0,
+            1};
   std::size_t failed = 0;
   for (const auto& s : v.entities)
     failed += s.state == "FAIL" && r.entities[static_cast<std::size_t>(s.entity)].kind == "node" ? 1 : 0;
@@ -154,7 +157,8 @@ struct Slow {
                                  : static_cast<std::int64_t>(order[static_cast<std::size_t>(i)]);
       const double percent = equal ? strength : dice.between(100 + static_cast<std::uint64_t>(i), 3, 50);
       spec.faults.push_back(simulate::parse_fault(fmt::format("slow:node={},percent={:.4f}", node, percent)));
-      slow.insert(simulate::Machine(spec_of_names()).node_name(node) + "/gpu0");
+      const auto name = simulate::Machine(spec_of_names()).node_name(node);
+      slow.insert({name, name + "/gpu0"});
     }
     verdict = *simulate::run(spec).verdict;
   }
@@ -162,7 +166,7 @@ struct Slow {
     std::size_t n = 0;
     for (const auto& f : verdict.findings) {
       if (f.severity != "FAIL") continue;
-      if (f.members.empty()) n += slow.contains(f.name) || f.level == "node" ? 0 : 1;
+      if (f.members.empty()) n += slow.contains(f.name) ? 0 : 1;
       for (const auto& member : f.members) n += slow.contains(member) ? 0 : 1;
     }
     return n;

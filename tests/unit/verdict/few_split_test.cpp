@@ -21,11 +21,12 @@ const results::Finding* split_of(const results::VerdictData& v) {
   return nullptr;
 }
 
-TEST(VerdictFewSplit, HalfOfTheFleetSlowIsAWarningAndNobodyFails) {
-  for (const std::size_t parts : {6, 8, 16, 23})
+TEST(VerdictFewSplit, HalfOfTheFleetSlowFailsNobodyAndIsOpenWhereKindsCannotDifferSoMuch) {
+  for (const std::size_t parts : {6, 8, 16, 22})
     for (const double deficit : {0.12, 0.5, 0.999}) {
       const auto v = judge(with_slow(parts, parts / 2, deficit).run());
-      EXPECT_EQ(v.state, "WARN") << parts << " " << deficit << all_reasons(v);
+      EXPECT_EQ(v.state, deficit > 0.2 ? "INCONCLUSIVE" : "WARN")
+          << parts << " " << deficit << all_reasons(v);
       const auto* f = split_of(v);
       ASSERT_NE(f, nullptr) << parts << " " << deficit << all_reasons(v);
       EXPECT_EQ(f->members.size(), parts / 2);
@@ -75,13 +76,13 @@ Fleet of_levels(const std::vector<std::pair<std::size_t, double>>& levels) {
   return fleet;
 }
 
-TEST(VerdictLevels, ThreeRatesOfWhichNoneIsThatOfMostAreAWarning) {
+TEST(VerdictLevels, ThreeRatesOfWhichNoneIsThatOfMostAreOpen) {
   using Levels = std::vector<std::pair<std::size_t, double>>;
   for (const Levels& levels : {Levels{{24, 1.0}, {12, 0.7}, {12, 0.5}}, Levels{{6, 1.0}, {3, 0.7}, {3, 0.5}},
                                Levels{{7, 1.0}, {7, 0.7}, {6, 0.5}}, Levels{{4, 1.0}, {4, 0.7}, {4, 0.5}},
                                Levels{{24, 1.0}, {8, 0.85}, {8, 0.7}, {8, 0.5}}}) {
     const auto v = judge(of_levels(levels).run());
-    EXPECT_EQ(v.state, "WARN") << all_reasons(v);
+    EXPECT_EQ(v.state, "INCONCLUSIVE") << all_reasons(v);
     ASSERT_NE(split_of(v), nullptr) << levels.size() << " " << levels[0].first << all_reasons(v);
     EXPECT_NEAR(*split_of(v)->deficit, 0.5, 0.02);
   }
@@ -101,7 +102,7 @@ TEST(VerdictLevels, APartByItselfHidesNoLevels) {
        {Levels{{1, 1.0}, {4, 0.7}, {4, 0.3}, {3, 0.1}}, Levels{{1, 1.0}, {8, 0.5}, {7, 0.4}},
         Levels{{1, 1.0}, {9, 0.6}, {10, 0.3}}, Levels{{3, 1.0}, {4, 0.1}, {1, 0.05}}}) {
     const auto v = judge(of_levels(levels).run());
-    EXPECT_EQ(v.state, "WARN") << levels.size() << " " << levels[1].first << all_reasons(v);
+    EXPECT_EQ(v.state, "INCONCLUSIVE") << levels.size() << " " << levels[1].first << all_reasons(v);
     EXPECT_NE(split_of(v), nullptr);
   }
 }

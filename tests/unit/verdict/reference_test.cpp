@@ -325,6 +325,26 @@ TEST(VerdictNoise, NoisyRequiredMetricByLevel) {
   EXPECT_EQ(find_kind(judge(r), "noisy"), nullptr);
 }
 
+TEST(VerdictNoise, APartIsNoisyBesideItsPeersOrAllAre) {
+  const auto state = [](double all, double one) {
+    auto r = healthy(8);
+    r.info.level = "standard";
+    auto& values = first_case(r).metrics[0].values;
+    const auto samples = values.size() / 8;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double spread = i / samples == 3 ? one : all;
+      values[i] =
+          100e9 * (1 + spread * (static_cast<double>(i % samples) / static_cast<double>(samples - 1) - 0.5));
+    }
+    const auto v = judge(r);
+    return v.state + (find_kind(v, "noisy") != nullptr ? " noisy" : "");
+  };
+  EXPECT_EQ(state(0.02, 0.02), "PASS");
+  EXPECT_EQ(state(0.05, 0.20), "PASS");  // ten samples are that uncertain
+  EXPECT_EQ(state(0.01, 0.40), "INCONCLUSIVE noisy");
+  EXPECT_EQ(state(0.40, 0.40), "INCONCLUSIVE noisy");
+}
+
 TEST(VerdictSeries, RepeatsAreJoined) {
   auto r = healthy(1);
   auto repeat = first_case(r);
