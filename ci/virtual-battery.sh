@@ -126,8 +126,8 @@ begun() {
   for ((n = 0; n < 300; ++n)); do [ -e "$file.h5.partial" ] && return; sleep 0.1; done
 }
 
-judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE: `ok` or what is wrong
-  local code=$1 seconds=$2 limit=$3 failed=$4 open=$5 wanted doubtful codes=$8 text=$9 file=${10} stray passed planned
+judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE WHAT WARNED: `ok` or what is wrong
+  local code=$1 seconds=$2 limit=$3 failed=$4 open=$5 wanted doubtful codes=$8 text=$9 file=${10} what=${11} warned=${12} stray passed planned
   read -r passed planned <<<"$(counts_in "$file.out")"
   ((${passed:-0} > 0)) || { printf 'nothing was measured'; return; }
   if [ -n "$text" ]; then
@@ -142,6 +142,10 @@ judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE: `ok
     stray=$(within "$wanted" "$failed")
     [ -z "$stray" ] || { printf '%s not accused' "$stray"; return; }
   fi
+  if [ "$what" = healthy ]; then
+    stray=$(within "$warned" '')
+    [ -z "$stray" ] || { printf '%s warned of' "$stray"; return; }
+  fi
   stray=$(within "$open" "$wanted,$doubtful")
   [ -z "$stray" ] || { printf '%s in doubt' "$stray"; return; }
   awk -v s="$seconds" -v l="$limit" 'BEGIN { exit !(s <= l) }' || { printf 'took %s s, not %s' "$seconds" "$limit"; return; }
@@ -151,7 +155,7 @@ judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE: `ok
 bad=0
 # SUITES may end in options: six hosts share one machine's memory, each of which takes it all for its own.
 one() {  # LEVEL SEED SUITES name before during fail open codes text
-  local level=$1 seed=$2 suites=$3 what=$4 limit=17 code begin seconds file out verdict failed open n background
+  local level=$1 seed=$2 suites=$3 what=$4 limit=17 code begin seconds file out verdict failed open warned n background
   [ "$level" = quick ] && limit=132
   limit=$(awk -v l="$limit" -v s="$slack" 'BEGIN { printf "%.0f", l * s }')
   if [ -n "$nightly" ]; then vc heal leaf2; fi
@@ -178,10 +182,10 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   printf '%s\n' "$out" >"$file.out"
   kill "$background" 2>/dev/null
   wait "$background" 2>/dev/null
-  failed=$(state_of "$file.nodes" FAIL) open=$(state_of "$file.nodes" INCONCLUSIVE)
-  verdict=$(judge "$code" "$seconds" "$limit" "$failed" "$open" "$7" "$8" "$9" "$(eval "printf %s \"${10}\"")" "$file")
+  failed=$(state_of "$file.nodes" FAIL) open=$(state_of "$file.nodes" INCONCLUSIVE) warned=$(state_of "$file.nodes" WARN)
+  verdict=$(judge "$code" "$seconds" "$limit" "$failed" "$open" "$7" "$8" "$9" "$(eval "printf %s \"${10}\"")" "$file" "$what" "$warned")
   [ "$verdict" = ok ] || bad=$((bad + 1))
-  printf '| %-20s | %-5s | %s | %6s | %s | %-14s | %-14s | %s |\n' "$what" "$level" "$seed" "$seconds" "$code" "${failed:--}" "${open:--}" "$verdict"
+  printf '| %-20s | %-5s | %s | %6s | %s | %-14s | %-14s | %-14s | %s |\n' "$what" "$level" "$seed" "$seconds" "$code" "${failed:--}" "${open:--}" "${warned:--}" "$verdict"
   if [ "$verdict" != ok ]; then
     tail -n 8 "$file.err"
     findings_in "$file.json"
@@ -189,7 +193,7 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
 }
 
 vc up 6 ${nightly:+--leaves 3} >/dev/null || exit $?
-printf '| %-20s | level | seed | s | exit | FAIL | in doubt | as expected |\n|---|---|---|---|---|---|---|---|\n' 'what was done'
+printf '| %-20s | level | seed | s | exit | FAIL | in doubt | WARN | as expected |\n|---|---|---|---|---|---|---|---|---|\n' 'what was done'
 if [ -z "$nightly" ]; then levels=smoke seeds=1; fi
 for level in $levels; do
   for seed in $seeds; do
