@@ -27,7 +27,7 @@ inline constexpr double gross_deficit = 0.40;
 // times their median on.
 inline constexpr double noise_z = 4.0;
 inline constexpr double noise_limit = 0.10;
-inline constexpr double noise_of_peers = 8.0;
+inline constexpr double noise_of_peers = 10.0;
 
 // Least deficit of a warning.
 inline constexpr double delta_warn = 0.02;
