@@ -28,7 +28,7 @@ class CheckpointCase : GroupCase {
   CheckpointCase(const Case& c, Context& context, const Site& site)
       : GroupCase(c, context, site),
         name_(fmt::format("{:06}", context.world.rank())),
-        step_(context, group_) {}
+        step_(context, group_, together_) {}
 
   void run() {
     begin_case(case_, context_, entity_);
@@ -162,30 +162,45 @@ class CheckpointCase : GroupCase {
 
   /// Steps while another thread writes a checkpoint, and as many alone before and after it, by turns.
   void steps(double until) {
-    some_steps(alone_, [&] { return alone_.back().size() < least_steps; });
-    do {
-      together_.guarded([&] { writer_->prepare(true); });
-      std::atomic<bool> done = together_.failed();
-      std::thread writing([&] {
-        together_.guarded([&] { write(); });
-        done = true;
+    bool go = some_steps(alone_, [&] { return alone_.back().size() < least_steps; });
+    while (go) {
+      std::atomic<bool> done = false;
+      Together write_beside(group_);
+      std::optional<std::jthread> writing;
+      together_.guarded([&] {
+        writer_->prepare(true);
+        writing.emplace([&] {
+          write_beside.guarded([&] { write(); });
+          done = true;
+        });
       });
-      some_steps(during_, [&] { return !done; });
-      writing.join();
-      some_steps(alone_, [&] { return alone_.back().size() < std::max(during_.back().size(), least_steps); });
+      go = some_steps(during_, [&] { return !done; });
+      writing.reset();  // when it is through
+      together_.guarded([&] { write_beside.rethrow(); });
+      go = go && some_steps(alone_, [&] {
+             return alone_.back().size() < std::max(during_.back().size(), least_steps);
+           });
       // The checkpoint ended amid the last step of the round.
-      if (during_.back().size() > 1) during_.back().pop_back();
-    } while (
-        !together_.any((during_.size() >= least_checkpoints && now_s() > until) || now_s() > context_.end_s));
+      if (go && during_.back().size() > 1) during_.back().pop_back();
+      const bool enough = during_.size() >= least_checkpoints && now_s() > until;
+      go = go && !together_.any(enough || now_s() > context_.end_s);
+    }
   }
 
+  /// False on all ranks, and without a series, where a step failed on one.
   template <class F>
-  void some_steps(std::vector<std::vector<double>>& series, F&& more) {
-    auto& seconds = series.emplace_back();
+  bool some_steps(std::vector<std::vector<double>>& series, F&& more) {
+    series.emplace_back();
     do {
-      seconds.push_back(step_.run());
-      context_.record.add_time(0, seconds.back(), 0);
+      const auto seconds = step_.run();
+      if (!seconds) {
+        series.pop_back();
+        return false;
+      }
+      series.back().push_back(*seconds);
+      context_.record.add_time(0, *seconds, 0);
     } while (group_.max(more() ? 1 : 0) > 0);
+    return true;
   }
 
   static double median_of_all(const std::vector<std::vector<double>>& series) {

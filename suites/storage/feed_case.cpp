@@ -6,6 +6,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -28,12 +29,14 @@ constexpr std::size_t most_epochs = 200, least_epochs = 3;
 /// Batches of one epoch on their way from a reading thread to the steps.
 class Batches {
  public:
-  /// Called by the reader: waits until batch `i` is at most `ahead` before the steps.
-  void wait_for_room(std::size_t i) {
+  /// The epoch begins: the reader may be `ahead` batches before the steps.
+  void open() { change(room_, ahead); }
+  /// Called by the reader: waits until there is room for batch `i`. False where it is to end.
+  bool wait_for_room(std::size_t i, const std::stop_token& end) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return i < used_ + ahead; });
+    return changed_.wait(lock, end, [&] { return i < room_; });
   }
-  void add() { change(ready_); }
+  void add() { change(ready_, 1); }
   /// Called by the steps: seconds until batch `i` was there.
   double wait_for(std::size_t i) {
     const double begin = now_s();
@@ -41,25 +44,25 @@ class Batches {
     changed_.wait(lock, [&] { return ready_ > i; });
     return now_s() - begin;
   }
-  void use() { change(used_); }
+  void use() { change(room_, 1); }
 
  private:
-  void change(std::size_t& value) {
+  void change(std::size_t& value, std::size_t by) {
     {
       const std::lock_guard lock(mutex_);
-      ++value;
+      value += by;
     }
     changed_.notify_all();
   }
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t ready_ = 0, used_ = 0;
+  std::condition_variable_any changed_;
+  std::size_t ready_ = 0, room_ = 0;
 };
 
 class FeedCase : GroupCase {
  public:
   FeedCase(const Case& c, Context& context, const Site& site)
-      : GroupCase(c, context, site), step_(context, group_) {}
+      : GroupCase(c, context, site), step_(context, group_, together_) {}
 
   void run() {
     begin_case(case_, context_, entity_);
@@ -138,35 +141,51 @@ class FeedCase : GroupCase {
 
   /// As many batches are read within the clock as steps are done.
   void epoch() {
-    together_.guarded([&] { prepare(); });
     Batches batches;
-    double stalled = 0;
-    const bool go = !together_.any(false);
-    const double begin = now_s();
-    std::thread reading([&] {
-      for (std::size_t s = 0; s < steps_ && go; ++s) {
-        batches.wait_for_room(s);
-        together_.guarded([&] {
-          file_.engine->run(false, batch(s));
-          file_.transfer->examine(false, batch(s));
-        });
-        batches.add();
-      }
+    Together read(group_);
+    std::optional<std::jthread> reading;  // its end stops it: steps may end before the batches do
+    together_.guarded([&] {
+      prepare();
+      reading.emplace([&](const std::stop_token& end) {
+        for (std::size_t s = 0; s < steps_ && batches.wait_for_room(s, end); ++s) {
+          read.guarded([&] {
+            file_.engine->run(false, batch(s));
+            file_.transfer->examine(false, batch(s));
+          });
+          batches.add();
+        }
+      });
     });
-    for (std::size_t s = 0; s < steps_ && go; ++s) {
-      stalled += batches.wait_for(s);
-      for (const Request& r : batch(s)) step_.take({r.data, r.bytes});
-      step_.run();
-      batches.use();
-    }
-    reading.join();
-    together_.guarded([&] { context_.apply_injected_delay(begin, steps_); });
+    if (together_.any(false)) return;
+    const double begin = now_s();
+    batches.open();
+    const std::optional<double> stalled = all_steps(batches);
+    reading.reset();
+    together_.guarded([&] {
+      read.rethrow();
+      context_.apply_injected_delay(begin, steps_);
+    });
+    if (!stalled) return;
     const double end = now_s();
     start_s_.push_back(begin);
     seconds_.push_back(end - begin);
-    stalled_s_.push_back(stalled);
+    stalled_s_.push_back(*stalled);
     together_.guarded([&] { verify(); });
     context_.record.add_time(0, end - begin, now_s() - end);
+  }
+
+  /// Seconds in which they waited for batches; nothing on all ranks where a step failed on one.
+  std::optional<double> all_steps(Batches& batches) {
+    double stalled = 0;
+    for (std::size_t s = 0; s < steps_; ++s) {
+      stalled += batches.wait_for(s);
+      together_.guarded([&] {
+        for (const Request& r : batch(s)) step_.take({r.data, r.bytes});
+      });
+      if (!step_.run()) return std::nullopt;
+      batches.use();
+    }
+    return stalled;
   }
 
   void verify() {

@@ -31,17 +31,21 @@ std::byte* TrainingStep::at(Tensor part, std::size_t index, std::size_t elements
   return context_.device.arena().data() + offset(part) + index * elements * sizeof(float);
 }
 
-TrainingStep::TrainingStep(Context& context, Communicator& group) : context_(context), group_(group) {
-  Device& device = context.device;
-  const std::uint64_t key = context.random.child("step").key();
-  device.fill_uniform(NumType::fp32, at(Tensor::weights, 0, 0), layers * width * width, key);
-  device.fill_uniform(NumType::fp32, at(Tensor::activations, 0, 0), rows * width, key + 1);
-  device.fill_uniform(NumType::fp32, at(Tensor::deltas, layers, rows * width), rows * width, key + 2);
-  if (device.has_own_memory()) host_gradients_.resize(layers * width * width * sizeof(float));
+TrainingStep::TrainingStep(Context& context, Communicator& group, Together& together)
+    : context_(context), group_(group), together_(together) {
+  together.guarded([&] {
+    Device& device = context.device;
+    const std::uint64_t key = context.random.child("step").key();
+    device.fill_uniform(NumType::fp32, at(Tensor::weights, 0, 0), layers * width * width, key);
+    device.fill_uniform(NumType::fp32, at(Tensor::activations, 0, 0), rows * width, key + 1);
+    device.fill_uniform(NumType::fp32, at(Tensor::deltas, layers, rows * width), rows * width, key + 2);
+    if (device.has_own_memory()) host_gradients_.resize(layers * width * width * sizeof(float));
+  });
   for (int warm_up = 0; warm_up < 3; ++warm_up) run();
-  const double seconds = std::max(std::min(run(), run()), 1e-6);
-  micro_batches_ =
-      static_cast<int>(group.max(std::min<double>(most_micro_batches, std::ceil(least_step_s / seconds))));
+  double seconds = least_step_s;
+  for (int i = 0; i < 2; ++i) seconds = std::min(seconds, run().value_or(seconds));
+  micro_batches_ = static_cast<int>(
+      group.max(std::min<double>(most_micro_batches, std::ceil(least_step_s / std::max(seconds, 1e-6)))));
 }
 
 void TrainingStep::micro_batch(bool first) {
@@ -62,19 +66,24 @@ void TrainingStep::micro_batch(bool first) {
   }
 }
 
-double TrainingStep::run() {
-  const double begin = now_s();
+void TrainingStep::compute() {
   for (int i = 0; i < micro_batches_; ++i) micro_batch(i == 0);
   context_.device.synchronize();
-  constexpr std::size_t count = layers * width * width;
-  void* gradients = at(Tensor::gradients, 0, 0);
-  if (!host_gradients_.empty()) {
-    context_.device.copy_to_host(host_gradients_.data(), gradients, host_gradients_.size());
-    gradients = host_gradients_.data();
-  }
-  group_.all_reduce(gradients, gradients, count, DataType::fp32, ReduceOp::sum);
   if (!host_gradients_.empty())
-    context_.device.copy_to_device(at(Tensor::gradients, 0, 0), gradients, host_gradients_.size());
+    context_.device.copy_to_host(host_gradients_.data(), at(Tensor::gradients, 0, 0), host_gradients_.size());
+}
+
+std::optional<double> TrainingStep::run() {
+  const double begin = now_s();
+  together_.guarded([&] { compute(); });
+  if (together_.any(false)) return std::nullopt;  // a rank without gradients would hang the sum
+  constexpr std::size_t count = layers * width * width;
+  void* gradients = host_gradients_.empty() ? at(Tensor::gradients, 0, 0) : host_gradients_.data();
+  group_.all_reduce(gradients, gradients, count, DataType::fp32, ReduceOp::sum);
+  together_.guarded([&] {
+    if (!host_gradients_.empty())
+      context_.device.copy_to_device(at(Tensor::gradients, 0, 0), gradients, host_gradients_.size());
+  });
   context_.count_batch();
   return now_s() - begin;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "suite/suite.hpp"
+#include "suite/together.hpp"
 
 namespace assay::storage {
 
@@ -15,13 +17,15 @@ namespace assay::storage {
 class TrainingStep {
  public:
   /// Fills weights and inputs, and chooses the number of micro-batches for a step of at least 20 ms, the same
-  /// on all ranks. Collective over `group`. Needs `bytes()` of the device's arena.
-  TrainingStep(Context& context, Communicator& group);
+  /// on all ranks. Collective over `group`, that of `together`, which keeps errors of the device. Needs
+  /// `bytes()` of the device's arena.
+  TrainingStep(Context& context, Communicator& group, Together& together);
   static std::size_t bytes() noexcept;
 
-  /// Collective. Returns the seconds of this rank.
-  double run();
-  /// Copies what was read to the device, as input of the next step.
+  /// Collective. Seconds of this rank; nothing on all ranks where one failed, in this step or before.
+  /// `together` keeps errors of the device.
+  std::optional<double> run();
+  /// Copies what was read to the device, as input of the next step. Throws Error(device).
   void take(std::span<const std::byte> batch);
 
  private:
@@ -29,9 +33,11 @@ class TrainingStep {
   static std::size_t offset(Tensor part) noexcept;
   std::byte* at(Tensor part, std::size_t index, std::size_t elements) const noexcept;
   void micro_batch(bool first);
+  void compute();
 
   Context& context_;
   Communicator& group_;
+  Together& together_;
   int micro_batches_ = 1;
   std::vector<std::byte> host_gradients_;  ///< of a device with memory of its own
 };

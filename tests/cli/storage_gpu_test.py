@@ -74,6 +74,20 @@ class Gpus(StorageTest):
         self.assert_code(result, INCONCLUSIVE)
         self.assertIn("cuFile: error 5030 of a read", result.stdout)
 
+    def test_a_gpu_that_fails_amid_training_steps_ends_that_case_alone(self):
+        """At the first steps, and while a thread of its rank reads or writes; the other rank waits for the sum of gradients."""
+        long_writes = ("--inject", "stall:rank=1,seconds=3s,suite=storage")
+        for case, waits, args in (("feed-0", 12, ()), ("feed-0", 40, ()), ("checkpoint-0", 48, long_writes)):
+            with self.subTest(case=case, waits=waits):
+                gpus = fake_gpus.small()
+                gpus["nodes"]["*"][1]["fault"] = f"wait{waits}"
+                result = self.gpus(*args, cases=f"storage/{case}", ASSAY_FAKE_GPUS=str(self.write("failing.json", json.dumps(gpus))))
+                self.assert_code(result, INCONCLUSIVE)
+                said = " ".join(result.stdout.split())
+                self.assertRegex(said, rf"storage/{case} ended in error: \S+/gpu1: [^:]+: uncorrectable ECC error")
+                self.assertNotIn("hang", said)
+                self.assertEqual(list(self.data.iterdir()), [])
+
     def test_the_case_is_not_applicable_where_one_rank_has_no_library(self):
         plan = ["plan", "--level", "quick", "--device", "cuda", "--suites", "storage", "--storage.paths", self.data]
         result = self.mpirun_with("ASSAY_CUFILE_LIBRARY=/nowhere.so", *plan, env=self.env)
