@@ -204,7 +204,7 @@ inline constexpr double memory_floor_fraction = 0.5;
 // Physical floor of a NIC: large messages reach 0.9 to 0.97 of the signalling rate.
 inline constexpr double nic_floor_fraction = 0.8;
 // Physical floor of reads from storage, as a fraction of `link_rate`: solid-state disks reach 0.4 to 0.9 of
-// their link, hard disks a fifth of SATA's.
+// their link.
 inline constexpr double storage_floor_fraction = 0.2;
 // Most that a floor claims of one TCP stream in B/s: 10 Gbit/s at an MTU of 1500. Faster NICs are bound by a
 // core.

@@ -33,7 +33,7 @@ SmartLog parse_smart(std::span<const std::uint8_t, 512> log) noexcept;
 struct Disk {
   std::string name, model, firmware;  ///< "nvme0n1"
   std::string link;                   ///< "16.0 GT/s x4", "6.0 Gbps"; "" where unknown
-  double link_rate;                   ///< B/s after the line code; NaN where unknown
+  double link_rate;                   ///< B/s after the line code; NaN where unknown, and of hard disks
   SmartLog smart;
   std::string backing;  ///< the file of a loop device
 
@@ -45,7 +45,7 @@ struct Place {
   Mount mount;
   std::vector<Disk> disks;  ///< of the block devices below; none for a network file system
   double total_bytes, free_bytes, free_inodes;
-  /// B/s: the sum over the disks, or the interface to the server of a network file system; NaN where unknown.
+  /// B/s: `link_rate_below`, or the interface to the server of a network file system; NaN where unknown.
   double link_rate;
   std::string interface;  ///< to that server
 
@@ -58,6 +58,10 @@ std::vector<std::filesystem::path> block_devices_below(const std::string& root, 
                                                        unsigned minor);
 /// What sysfs and the devices tell of these.
 std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned minor);
+/// B/s that the links of these disks carry for the device above them: of all that md stripes (raid0), else of
+/// the slowest, because a file may be on that alone. NaN where one is unknown.
+double link_rate_below(const std::string& root, unsigned major, unsigned minor,
+                       const std::vector<Disk>& disks);
 /// Looks at the directory. Throws Refused.
 Place look_at_place(const std::string& directory);
 

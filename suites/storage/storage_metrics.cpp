@@ -52,7 +52,7 @@ MetricSpec link_rate() {
           false,
           Role::covariate,
           false,
-          "PCIe or SATA links of the disks, or the interface to the server"};
+          "PCIe or SATA links of solid-state disks, or the interface to the server"};
 }
 
 /// A rate of storage where the kernel's counters prove it, else under another name that judges nothing.

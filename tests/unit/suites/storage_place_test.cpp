@@ -75,7 +75,14 @@ TEST_F(StoragePlace, NvmeBelowPartitionAndRaid) {
          std::string("devices/pci0000:00/0000:0") + n + ":00.0/nvme/" + d + "/" + d + "n1/" + d + "n1p1");
   }
   link("dev/block/9:0", "devices/virtual/block/md0");
-  EXPECT_EQ(disks_below(root_, 9, 0).size(), 2u);
+  disks = disks_below(root_, 9, 0);
+  EXPECT_EQ(disks.size(), 2u);
+  EXPECT_NEAR(link_rate_below(root_, 9, 0, disks), 7.877e9, 1e6) << "a file may be on one of them alone";
+  put("devices/virtual/block/md0/md/level", "raid0");
+  EXPECT_NEAR(link_rate_below(root_, 9, 0, disks), 2 * 7.877e9, 1e6);
+  disks[0].link_rate = std::nan("");
+  EXPECT_TRUE(std::isnan(link_rate_below(root_, 9, 0, disks)));
+  EXPECT_TRUE(std::isnan(link_rate_below(root_, 0, 40, {})));
   EXPECT_TRUE(disks_below(root_, 0, 40).empty());
 }
 
@@ -120,6 +127,11 @@ TEST_F(StoragePlace, SataLinkAndVirtualDisks) {
   EXPECT_EQ(disks[0].link, "6.0 Gbps");
   EXPECT_DOUBLE_EQ(disks[0].link_rate, 600e6);
   EXPECT_EQ(disks[0].firmware, "7");
+  EXPECT_DOUBLE_EQ(link_rate_below(root_, 8, 0, disks), 600e6);
+  put(port + "/host2/target2:0:0/2:0:0:0/block/sda/queue/rotational", "1");
+  disks = disks_below(root_, 8, 0);
+  EXPECT_EQ(disks[0].link, "6.0 Gbps");
+  EXPECT_TRUE(std::isnan(disks[0].link_rate)) << "its platters bound a hard disk";
   const std::string pci = "devices/pci0000:00/0000:00:05.0";
   put(pci + "/vendor", "0x1af4");
   put(pci + "/class", "0x010000");
