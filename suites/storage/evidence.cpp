@@ -81,6 +81,8 @@ void Evidence::tell_cached(const std::string& where, const Case& c, Context& con
                 c.path())
       : disks_were_idle()
           ? fmt::format("the disks moved {:.0f} % of the bytes of {}", 100 * device_moved / asked, c.path())
+      : std::isnan(moved)
+          ? fmt::format("nothing counts how many bytes of {} met the storage", c.path())
           : fmt::format(
                 "{:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a part were in the "
                 "page cache before",

@@ -93,6 +93,15 @@ class Storage(StorageTest):
                 self.assertEqual((values["bandwidth"] != values["bandwidth"]).all(), cached or values["moved_share"][0] < 0.95)
                 self.assertEqual(any("--storage.cache" in text for text in self.events("storage-cached")), cached)
 
+    def test_random_writes_that_nothing_waits_for_are_those_of_a_cache(self):
+        result = self.measure("--storage.page-cache", "through", "--cases", "storage/local-random-write-q16-0", level="quick")
+        self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+        _, values = self.case("local-random-write-q16-0")
+        self.assertTrue((values["rate"] != values["rate"]).all())
+        self.assertGreater(values["rate_cached"][0], 0)
+        self.assertTrue((values["moved_share"] != values["moved_share"]).all(), "nothing tells what met the storage")
+        self.assertEqual(len(self.events("storage-cached")), 1)
+
     def test_a_page_cache_is_called_one(self):
         result = self.measure("--storage.page-cache", "through", "--cases", "storage/local-read-0")
         self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
