@@ -34,6 +34,8 @@ class CheckpointCase : GroupCase {
     begin_case(case_, context_, entity_);
     const double begin = now_s();
     prepare();
+    for (Evidence* evidence : {&write_evidence_, &restore_evidence_})
+      evidence->compare_with_caches(case_, writer_ ? static_cast<double>(writer_->chunk_bytes()) : 0, group_);
     const double ready = now_s();
     context_.record.add_time(ready - begin, 0, 0);
     const DeviceMeter disks({site_.paths[path_]}, context_.node);

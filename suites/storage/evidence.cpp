@@ -29,6 +29,11 @@ void Evidence::take(const DamageLog& log) {
     damage[kind] = log.words(static_cast<Damage>(kind));
 }
 
+void Evidence::compare_with_caches(const Case& c, double bytes, Communicator& group) {
+  const auto twice = c.parameters.find("server_cache_twice");
+  if (twice != c.parameters.end()) server_cached = group.sum(bytes) < twice->get<double>();
+}
+
 void Evidence::add(const Evidence& other) {
   asked += other.asked;
   verified += other.verified;

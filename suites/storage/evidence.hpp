@@ -10,6 +10,7 @@
 #include "measure/cold.hpp"
 #include "suites/storage/cufile.hpp"
 #include "suites/storage/damage_log.hpp"
+#include "transport/communicator.hpp"
 
 namespace assay::storage {
 
@@ -26,6 +27,9 @@ struct Evidence {
   std::array<std::uint64_t, 6> damage{};
 
   void take(const DamageLog& log);
+  /// Collective: of files of `bytes` of this rank, and as they are of the others. Servers may have cached
+  /// them where they are small beside the memory that --storage.cache tells.
+  void compare_with_caches(const Case& c, double bytes, Communicator& group);
   void add(const Evidence& other);
   Json to_json() const;
   static Evidence from(const Json& json);

@@ -70,6 +70,8 @@ class FeedCase : GroupCase {
     together_.guarded([&] { file_.open(case_, context_, site_, log_, feed_depth, context_.node.size()); });
     group_.barrier();  // all have looked at the space before any takes of it
     lay_out_together(file_.transfer, std::max(0.3, 0.5 * case_.seconds), together_, group_);
+    evidence_.compare_with_caches(
+        case_, file_.transfer ? static_cast<double>(file_.transfer->file_bytes()) : 0, group_);
     choose_size();
     const double ready = now_s();
     context_.record.add_time(ready - begin, 0, 0);

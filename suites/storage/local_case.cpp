@@ -23,6 +23,8 @@ void run_sequential(const Case& c, Context& context, Site& site) {
   together.guarded([&] { file.open(c, context, site, log, sequential_depth, context.node.size()); });
   context.node.barrier();  // all have looked at the space before any takes of it
   lay_out_together(file.transfer, 0.3 * c.seconds, together, context.node);
+  evidence.compare_with_caches(c, file.transfer ? static_cast<double>(file.transfer->file_bytes()) : 0,
+                               c.stage == Stage::node_local ? context.node : context.world);
   if (!together.any(false)) {
     // The module counts for all processes of the node.
     const auto before = on_gpus(c) && context.node.rank() == 0 ? nvidia_fs_now() : std::nullopt;

@@ -198,6 +198,8 @@ class MpiIoCase : GroupCase {
 
   void report() {
     read_evidence_.take(log_);
+    for (Evidence* evidence : {&write_evidence_, &read_evidence_})
+      evidence->compare_with_caches(case_, static_cast<double>(layout_.chunk_bytes()), group_);
     const NodeSeries written = gather_node(written_, layout_.chunk_bytes(), write_evidence_, context_);
     const NodeSeries read = gather_node(read_, layout_.chunk_bytes(), read_evidence_, context_);
     report_both(written, "write", read, "read", site_.paths[path_], case_, context_);

@@ -186,7 +186,17 @@ class ServerCase {
           spent + spent / static_cast<double>(pass + 1) > case_.seconds || now_s() > context_.end_s;
       if (together_.any(pass >= most_passes || (pass >= least_passes && over))) break;
     }
+    compare_with_caches();
     context_.record.add_time(setup_s + first_s, now_s() - begin - first_s - verify_s_, verify_s_);
+  }
+
+  /// Of the files on all servers together.
+  void compare_with_caches() {
+    Evidence all;
+    all.compare_with_caches(case_, static_cast<double>(files_.all().size() * transfer_->chunk_bytes()),
+                            clients_);
+    for (auto& [server, cell] : cells_)
+      cell.written.server_cached = cell.read_back.server_cached = all.server_cached;
   }
 
   using File = ServerFiles::File;

@@ -31,7 +31,8 @@ class SharedCase : GroupCase {
     std::optional<double> whole_s;
     if (least_bytes() > 0) whole_s = std::max(seconds, context_.end_s - now_s());
     lay_out_together(transfer_, seconds, together_, context_.world, whole_s);
-    compare_with_caches();
+    evidence_.compare_with_caches(
+        case_, transfer_ ? static_cast<double>(transfer_->layout().file_bytes()) : 0, context_.world);
     if (!write_) exchange();
     together_.guarded([&] { folder_->vanish(); });
     if (!together_.any(false))
@@ -44,23 +45,12 @@ class SharedCase : GroupCase {
   }
 
  private:
-  /// Twice the memory of servers that --storage.cache names.
-  std::uint64_t beyond_caches() const {
-    const auto it = case_.parameters.find("server_cache_twice");
-    return it == case_.parameters.end() ? 0 : it->get<std::uint64_t>();
-  }
-  /// Of a rank's file, which is laid out in full then; records of "hard" are a little less than its chunks.
+  /// Of a rank's file, which is laid out in full then: of all together twice the memory of servers that
+  /// --storage.cache names. Records of "hard" are a little less than its chunks.
   std::uint64_t least_bytes() const {
-    const auto ranks = static_cast<std::uint64_t>(context_.world.size());
-    return context_.config.level < Level::extended ? 0 : beyond_caches() / 100 * 102 / ranks;
-  }
-
-  void compare_with_caches() {
-    const std::uint64_t least = beyond_caches();
-    if (least == 0) return;
-    const double all =
-        context_.world.sum(transfer_ ? static_cast<double>(transfer_->layout().file_bytes()) : 0);
-    evidence_.server_cached = all < static_cast<double>(least);
+    const auto twice = case_.parameters.find("server_cache_twice");
+    if (context_.config.level < Level::extended || twice == case_.parameters.end()) return 0;
+    return twice->get<std::uint64_t>() / 100 * 102 / static_cast<std::uint64_t>(context_.world.size());
   }
 
   bool makes() const { return !hard_ || context_.world.rank() == 0; }

@@ -177,6 +177,7 @@ class Planner {
     c.bytes =
         std::min(sequential_layout(input_.config.level, any, input_.topology.max_local_size()).chunk_bytes(),
                  std::max(input_.memory_per_rank_bytes, mib));
+    tell_server_cache(c);
     c.not_applicable = input_.topology.measures_gpus() ? lacking(cufile_name) : "no GPU is measured";
     add(c, c.operation,
         write ? "sequential write from GPUs (cuFile), 1 MiB blocks"
@@ -199,19 +200,20 @@ class Planner {
     c.operation = "shared-" + kind + (write ? "-write" : "-read");
     c.required = true;
     c.parameters["block_bytes"] = kind == "easy" ? mib : record_bytes;
-    add_server_cache(c);
+    if (tell_server_cache(c) && input_.config.level >= Level::extended)
+      c.overhead_seconds += c.parameters["server_cache_twice"].get<double>() /
+                            (usual_node_rate * static_cast<double>(c.entities));
     add(c, c.operation,
         (write ? "write, " : "read of another node's, ") +
             std::string(kind == "easy" ? "a file per rank" : "one file, 47008-byte records"));
   }
 
-  /// What servers cache is not seen by a client: files of twice the size are not kept by them.
-  void add_server_cache(Case& c) const {
-    if (!input_.config.options.has("storage.cache")) return;
-    const std::uint64_t bytes = 2 * input_.config.options.bytes("storage.cache");
-    c.parameters["server_cache_twice"] = bytes;
-    if (input_.config.level < Level::extended) return;
-    c.overhead_seconds += static_cast<double>(bytes) / (usual_node_rate * static_cast<double>(c.entities));
+  /// What servers cache is not seen by a client: files of twice the size are not kept by them. False where
+  /// they are told of none.
+  bool tell_server_cache(Case& c) const {
+    if (!shared() || !input_.config.options.has("storage.cache")) return false;
+    c.parameters["server_cache_twice"] = 2 * input_.config.options.bytes("storage.cache");
+    return true;
   }
 
   void add_metadata(const std::string& directory, const std::string& words) {
@@ -241,6 +243,7 @@ class Planner {
     c.draws_links = true;
     c.parameters["block_bytes"] = mib;
     c.parameters["most_servers"] = level_.most_servers;
+    tell_server_cache(c);
     add(c, "servers", "each node with each server");
   }
 
@@ -249,6 +252,7 @@ class Planner {
     c.operation = operation;
     c.parameters["block_bytes"] = record_bytes;
     c.parameters["transfers"] = transfers;
+    tell_server_cache(c);
     if (input_.config.options.has("storage.limit"))
       c.not_applicable = library + " cannot be held to --storage.limit";
     else if (operation == "hdf5")
@@ -263,6 +267,7 @@ class Planner {
     c.multiplies = true;
     c.bytes = TrainingStep::bytes();
     c.parameters["block_bytes"] = mib;
+    tell_server_cache(c);
     add(c, c.operation, words);
   }
 

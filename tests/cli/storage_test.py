@@ -93,6 +93,24 @@ class Storage(StorageTest):
                 self.assertEqual((values["bandwidth"] != values["bandwidth"]).all(), cached or values["moved_share"][0] < 0.95)
                 self.assertEqual(any("--storage.cache" in text for text in self.events("storage-cached")), cached)
 
+    def test_no_case_judges_what_servers_may_have_cached(self):
+        arguments = self.arguments("--storage.cache", "1GiB", "--storage.servers", "paths", "--cases", "storage/[cfms]*", level="quick")
+        paths = [self.data / "a", self.data / "b"]
+        for path in paths:
+            path.mkdir()
+        arguments[arguments.index(self.data)] = ",".join(f"shared:{path}" for path in paths)
+        result = self.mpirun(2, *arguments)
+        self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+        told = [text for text in self.events("storage-cached") if "--storage.cache" in text]
+        for case, rates in (("checkpoint-0", ("write", "restore")), ("feed-0", ("records",)), ("mpiio-collective-0", ("write", "read")),
+                            ("mpiio-independent-1", ("write", "read")), ("servers-0", ("write", "read")), ("shared-hard-read-0", ("bandwidth",))):
+            with self.subTest(case=case):
+                _, values = self.case(case)
+                for name in rates:
+                    self.assertTrue((values[name] != values[name]).all())
+                    self.assertGreater(values[name + "_cached"][0], 0)
+                self.assertTrue(any(f"storage/{case} " in text for text in told), told)
+
     def test_random_writes_that_nothing_waits_for_are_those_of_a_cache(self):
         result = self.measure("--storage.page-cache", "through", "--cases", "storage/local-random-write-q16-0", level="quick")
         self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)

@@ -15,9 +15,10 @@
 namespace assay {
 namespace {
 
-Config config_of(const std::string& paths) {
+Config config_of(const std::string& paths, const std::string& cache = "") {
   const StorageSuite suite;
-  const std::map<std::string, std::vector<std::string>> given{{"storage.paths", {paths}}};
+  std::map<std::string, std::vector<std::string>> given{{"storage.paths", {paths}}};
+  if (!cache.empty()) given["storage.cache"] = {cache};
   Config config = fakes::config_of(suite, Level::quick, given);
   for (const OptionSpec& spec : suite.options())
     if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
@@ -25,8 +26,9 @@ Config config_of(const std::string& paths) {
 }
 
 /// What is planned where one rank found `found` to be on NFS.
-std::vector<Case> cases_of(const std::string& paths, const std::string& found) {
-  const Config config = config_of(paths);
+std::vector<Case> cases_of(const std::string& paths, const std::string& found,
+                           const std::string& cache = "") {
+  const Config config = config_of(paths, cache);
   Topology topology = fakes::cluster({4, 2, 1, 1});
   if (!found.empty()) topology.lacks["a local mount of " + found] = "node1: it is nfs4 of srv:/export";
   return storage::plan_cases({config, topology, 1U << 30, 1});
@@ -50,6 +52,17 @@ TEST(StoragePlan, WhatIsSaidComesBeforeWhatIsFound) {
   EXPECT_TRUE(operations("shared:/data", "").contains("shared-easy-read"));
   EXPECT_THROW(operations("local:data", ""), Error);
   EXPECT_THROW(operations("local:/data,shared:/data", ""), Error);
+}
+
+TEST(StoragePlan, AllRatesOfSharedDirectoriesAreComparedWithTheCachesOfServers) {
+  for (const Case& c : cases_of("/a,shared:/b", "", "1GiB")) {
+    const bool described = c.operation == "place" || c.operation == "metadata";
+    const bool compared = c.parameters.contains("server_cache_twice");
+    EXPECT_EQ(compared, c.parameters.at("path") == "/b" && !described) << c.name;
+    if (compared) {
+      EXPECT_EQ(c.parameters["server_cache_twice"], 2ULL << 30) << c.name;
+    }
+  }
 }
 
 TEST(StoragePlan, LocalPathsAreAlsoMeasuredTogetherInTheSameTime) {
