@@ -34,6 +34,11 @@ void Evidence::compare_with_caches(const Case& c, double bytes, Communicator& gr
   if (twice != c.parameters.end()) server_cached = group.sum(bytes) < twice->get<double>();
 }
 
+void Evidence::share_moved(Communicator& group) {
+  moved = group.sum(moved) * asked / group.sum(asked);
+  resident = group.max(resident);
+}
+
 void Evidence::add(const Evidence& other) {
   asked += other.asked;
   verified += other.verified;

@@ -27,7 +27,8 @@ constexpr std::size_t least_turns = 3, most_turns = 200;
 
 class MpiIoCase : GroupCase {
  public:
-  using GroupCase::GroupCase;
+  MpiIoCase(const Case& c, Context& context, const Site& site)
+      : GroupCase(c, context, site), collective_(c.parameters.at("transfers") == "collective") {}
 
   void run() {
     begin_case(case_, context_, entity_);
@@ -77,11 +78,10 @@ class MpiIoCase : GroupCase {
     fit_records();
     log_.known().words = layout_.end() / sizeof(std::uint64_t);
     together_.guarded([&] {
-      const bool collective = case_.parameters.at("transfers") == "collective";
       if (case_.operation == "hdf5")
-        shared_ = open_hdf5(group_, file, layout_, collective);
+        shared_ = open_hdf5(group_, file, layout_, collective_);
       else
-        shared_ = std::make_unique<MpiFile>(group_, file, layout_, collective);
+        shared_ = std::make_unique<MpiFile>(group_, file, layout_, collective_);
       own_ = open_made(file, false, true);
       memory_.emplace(layout_.chunk_bytes());
     });
@@ -198,13 +198,16 @@ class MpiIoCase : GroupCase {
 
   void report() {
     read_evidence_.take(log_);
-    for (Evidence* evidence : {&write_evidence_, &read_evidence_})
+    for (Evidence* evidence : {&write_evidence_, &read_evidence_}) {
       evidence->compare_with_caches(case_, static_cast<double>(layout_.chunk_bytes()), group_);
+      if (collective_) evidence->share_moved(group_);  // some ranks collect what others write and read
+    }
     const NodeSeries written = gather_node(written_, layout_.chunk_bytes(), write_evidence_, context_);
     const NodeSeries read = gather_node(read_, layout_.chunk_bytes(), read_evidence_, context_);
     report_both(written, "write", read, "read", site_.paths[path_], case_, context_);
   }
 
+  bool collective_;
   std::optional<Folder> folder_;
   Layout layout_;
   std::string shown_;

@@ -113,6 +113,10 @@ Case SuiteRig::planned(const std::string& name) {
   throw Error(ErrorKind::internal, "no case " + name);
 }
 
+void SuiteRig::prepare() {
+  suite_.prepare(plan(), config_, *device_, world(), [] { return false; });
+}
+
 CaseRecord SuiteRig::run(Case c, double seconds_to_deadline) {
   c.seconds = c.min_seconds = std::min(c.seconds, 0.3);
   device_->reserve(c.bytes);

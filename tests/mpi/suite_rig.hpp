@@ -90,6 +90,8 @@ class SuiteRig {
   void option(const std::string& name, const std::string& text);
   std::vector<Case> plan();
   Case planned(const std::string& name);
+  /// As a run does before its first case, for suites that need it.
+  void prepare();
   /// Plans, runs the named case on all ranks, and gives this rank's record.
   CaseRecord run(const std::string& name) { return run(planned(name)); }
   CaseRecord run(Case c, double seconds_to_deadline = 60);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that several ranks have open: what is true for some of them only.
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "suite_rig.hpp"
+#include "suites/storage/storage_suite.hpp"
+
+namespace assay::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Ranks on nodes of one each, with a directory that they share.
+class StorageOfSeveral : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "assay-storage-XXXXXX").string();
+    if (rig_.rank() == 0) name = ::mkdtemp(name.data());
+    folder_ = rig_.world().broadcast_text(name, 0);
+    rig_.option("storage.paths", "shared:" + folder_.string());
+    rig_.option("storage.space", "16MiB");
+    rig_.prepare();
+  }
+  void TearDown() override {
+    rig_.world().barrier();
+    std::error_code ignored;
+    if (rig_.rank() == 0) fs::remove_all(folder_, ignored);
+  }
+  /// Of all ranks: the least and the greatest value of a metric in their rows.
+  std::pair<double, double> of_all(const CaseRecord& record, const std::string& metric) {
+    const double mine = record.rows_.at(0).values.at(metric).at(0);
+    return {rig_.world().min(mine), rig_.world().max(mine)};
+  }
+
+  StorageSuite suite_;
+  SuiteRig rig_{suite_, ranks(), Level::quick};
+  fs::path folder_;
+
+ private:
+  static int ranks() {
+    int all = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &all);
+    return all;
+  }
+};
+
+TEST_F(StorageOfSeveral, NodesForWhichOthersMoveDataHaveTheirShare) {
+  const CaseRecord record = rig_.run("mpiio-collective-0");
+  EXPECT_EQ(record.state_, results::CaseState::pass) << record.reason_;
+  const auto [least, greatest] = of_all(record, "moved_share");
+  if (!std::isnan(least)) {
+    EXPECT_DOUBLE_EQ(least, greatest);
+  }
+}
+
+}  // namespace
+}  // namespace assay::storage
