@@ -80,6 +80,7 @@ class Hdf5File final : public SharedFile {
     try {
       make(collective);
     } catch (...) {
+      forget();  // the others may go on with the file
       close();
       throw;
     }
@@ -101,6 +102,8 @@ class Hdf5File final : public SharedFile {
     check(moved >= 0, write ? "write" : "read");
     check(flushed >= 0, "flush");
   }
+
+  void forget() noexcept override { file_ = set_ = -1; }
 
   std::uint64_t begins_at() const override { return h5_.offset(set_); }
 

@@ -78,17 +78,23 @@ class MpiIoCase : GroupCase {
     fit_records();
     log_.known().words = layout_.end() / sizeof(std::uint64_t);
     together_.guarded([&] {
+      own_ = open_made(file, false, true);
+      memory_.emplace(layout_.chunk_bytes());
+    });
+    if (!together_.any(false)) open_together(file);
+    if (maker) together_.guarded([&] { folder_->remove("mpiio"); });
+    context_.record.parameter("chunk_bytes", layout_.chunk_bytes());
+    context_.record.parameter("file_bytes", layout_.end());
+  }
+
+  void open_together(const std::string& file) {
+    together_.guarded([&] {
       if (case_.operation == "hdf5")
         shared_ = open_hdf5(group_, file, layout_, collective_);
       else
         shared_ = std::make_unique<MpiFile>(group_, file, layout_, collective_);
-      own_ = open_made(file, false, true);
-      memory_.emplace(layout_.chunk_bytes());
     });
-    together_.any(false);  // all have it open
-    if (maker) together_.guarded([&] { folder_->remove("mpiio"); });
-    context_.record.parameter("chunk_bytes", layout_.chunk_bytes());
-    context_.record.parameter("file_bytes", layout_.end());
+    if (together_.any(false) && shared_) shared_->forget();
   }
 
   /// Sized by what the file takes without MPI-IO.

@@ -16,6 +16,8 @@ class SharedFile {
   virtual void look_at(std::uint64_t rank) = 0;
   /// Collective. The first chunk of what it looks at; what is written is synced.
   virtual void transfer(bool write, std::span<std::byte> data) = 0;
+  /// Not collective. Nothing is closed any more: where a rank has no such file, closing would wait for it.
+  virtual void forget() noexcept = 0;
   /// Where the layout's first byte is in the file.
   virtual std::uint64_t begins_at() const { return 0; }
 };

@@ -9,7 +9,22 @@
 #include <filesystem>
 
 #include "suite_rig.hpp"
+#include "suites/storage/refused.hpp"
 #include "suites/storage/storage_suite.hpp"
+
+namespace {
+
+bool opening_fails = false;  ///< on this rank
+
+}  // namespace
+
+/// In place of the library's own: a rank that fails leaves the others with an open file.
+extern "C" int MPI_File_open(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file) {
+  const int code = PMPI_File_open(comm, name, mode, info, file);
+  if (!opening_fails) return code;
+  *file = MPI_FILE_NULL;
+  return MPI_ERR_OTHER;
+}
 
 namespace assay::storage {
 namespace {
@@ -20,6 +35,7 @@ namespace fs = std::filesystem;
 class StorageOfSeveral : public testing::Test {
  protected:
   void SetUp() override {
+    world_size_ = rig_.size();
     std::string name = (fs::temp_directory_path() / "assay-storage-XXXXXX").string();
     if (rig_.rank() == 0) name = ::mkdtemp(name.data());
     folder_ = rig_.world().broadcast_text(name, 0);
@@ -28,6 +44,7 @@ class StorageOfSeveral : public testing::Test {
     rig_.prepare();
   }
   void TearDown() override {
+    opening_fails = false;
     rig_.world().barrier();
     std::error_code ignored;
     if (rig_.rank() == 0) fs::remove_all(folder_, ignored);
@@ -40,6 +57,7 @@ class StorageOfSeveral : public testing::Test {
 
   StorageSuite suite_;
   SuiteRig rig_{suite_, ranks(), Level::quick};
+  int world_size_ = 0;
   fs::path folder_;
 
  private:
@@ -56,6 +74,17 @@ TEST_F(StorageOfSeveral, NodesForWhichOthersMoveDataHaveTheirShare) {
   const auto [least, greatest] = of_all(record, "moved_share");
   if (!std::isnan(least)) {
     EXPECT_DOUBLE_EQ(least, greatest);
+  }
+}
+
+TEST_F(StorageOfSeveral, OneThatCannotOpenTheFileHoldsUpNobody) {
+  if (world_size_ < 2) GTEST_SKIP() << "one rank";
+  opening_fails = rig_.rank() == 1;
+  for (const char* name : {"mpiio-collective-0", "mpiio-independent-0"}) {
+    if (opening_fails)
+      EXPECT_THROW(rig_.run(name), Refused) << name;
+    else
+      EXPECT_TRUE(rig_.run(name).rows_.empty()) << name;
   }
 }
 
