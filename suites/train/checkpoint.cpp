@@ -84,10 +84,19 @@ std::filesystem::path shard_path(const std::filesystem::path& folder, int rank) 
   return folder / fmt::format("shard-{:06}", rank);
 }
 
-WriteTimes write_shard(const std::filesystem::path& path, ShardHeader header,
-                       std::span<const std::byte> payload) {
+ShardHeader header_of(std::uint64_t step, int rank, int ranks, std::span<const std::byte> payload) {
+  ShardHeader header;
+  header.step = step;
+  header.rank = static_cast<std::uint64_t>(rank);
+  header.ranks = static_cast<std::uint64_t>(ranks);
+  header.first = header.rank * payload.size();
   header.bytes = payload.size();
   header.digest = kernels::host::digest(payload.data(), payload.size(), 0);
+  return header;
+}
+
+WriteTimes write_shard(const std::filesystem::path& path, const ShardHeader& header,
+                       std::span<const std::byte> payload) {
   const double begin = now_s();
   File file(path, O_WRONLY | O_CREAT | O_TRUNC);
   file.write(std::as_bytes(std::span(&header, 1)));
@@ -99,11 +108,13 @@ WriteTimes write_shard(const std::filesystem::path& path, ShardHeader header,
   return {written - begin, now_s() - written};
 }
 
-double read_shard(const std::filesystem::path& path, std::uint64_t step, int rank,
-                  std::span<std::byte> payload) {
+ShardRead read_shard(const std::filesystem::path& path, std::uint64_t step, int rank,
+                     std::span<std::byte> payload) {
+  const double begin = now_s();
   File file(path, O_RDONLY);
   file.forget();
-  const double resident = file.resident(sizeof(ShardHeader) + payload.size());
+  ShardRead read;
+  read.resident = file.resident(sizeof(ShardHeader) + payload.size());
   ShardHeader header;
   if (file.read(std::as_writable_bytes(std::span(&header, 1))) != sizeof header)
     damaged(path, "shorter than its header");
@@ -116,12 +127,13 @@ double read_shard(const std::filesystem::path& path, std::uint64_t step, int ran
     damaged(path, fmt::format("declares {} bytes, not {}", header.bytes, payload.size()));
   if (const std::size_t n = file.read(payload); n != payload.size())
     damaged(path, fmt::format("ends after {} of {} bytes", n, payload.size()));
+  read.read_s = now_s() - begin;
   const std::uint64_t digest = kernels::host::digest(payload.data(), payload.size(), 0);
   if (digest != header.digest)
     damaged(path,
             fmt::format("digest {:#018x} instead of {:#018x}: the data read differ from the data written",
                         digest, header.digest));
-  return resident;
+  return read;
 }
 
 void mark_done(const std::filesystem::path& folder) {

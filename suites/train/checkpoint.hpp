@@ -26,17 +26,24 @@ struct WriteTimes {
 
 std::filesystem::path shard_path(const std::filesystem::path& folder, int rank);
 
-/// Writes header and payload, and waits until the file system says they are safe. The digest is filled in.
-/// Throws Error(resource) that names the file and the reason (full, read-only, ...).
-WriteTimes write_shard(const std::filesystem::path& file, ShardHeader header,
+/// Header of a rank's payload in a state of shards of equal size. Takes as long as a digest of it.
+ShardHeader header_of(std::uint64_t step, int rank, int ranks, std::span<const std::byte> payload);
+
+/// Writes header and payload, and waits until the file system says they are safe. Throws Error(resource) that
+/// names the file and the reason (full, read-only, ...).
+WriteTimes write_shard(const std::filesystem::path& file, const ShardHeader& header,
                        std::span<const std::byte> payload);
+
+struct ShardRead {
+  double read_s = 0;    ///< without the check of its digest
+  double resident = 1;  ///< share of the file that was in the page cache before; 1 where it is unknown
+};
 
 /// Reads a shard past the page cache, as far as the file system lets go of it, and checks it: magic, version,
 /// step, rank, length, digest. Throws Error(resource) when it cannot be read, Error(data) that names file and
-/// difference when it is not what was written; `payload` must have its size. Returns the share of the file
-/// that was in the page cache before, 1 where it is unknown.
-double read_shard(const std::filesystem::path& file, std::uint64_t step, int rank,
-                  std::span<std::byte> payload);
+/// difference when it is not what was written; `payload` must have its size.
+ShardRead read_shard(const std::filesystem::path& file, std::uint64_t step, int rank,
+                     std::span<std::byte> payload);
 
 /// Marks a complete checkpoint: an empty file DONE in the folder, synced with it.
 void mark_done(const std::filesystem::path& folder);

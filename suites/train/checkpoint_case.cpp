@@ -154,15 +154,12 @@ class CheckpointCase {
     failure.guarded([&] {
       if (first()) fs::create_directories(folder);
     });
+    const ShardHeader header =
+        header_of(static_cast<std::uint64_t>(step), world.rank(), world.size(), shard(world.rank()));
     failure.agree(world);
     const StorageMeter meter(true, folder.string());
     const double start = now_s();
     WriteTimes times;
-    ShardHeader header;
-    header.step = static_cast<std::uint64_t>(step);
-    header.rank = static_cast<std::uint64_t>(world.rank());
-    header.ranks = static_cast<std::uint64_t>(world.size());
-    header.first = header.rank * shard_bytes_;
     failure.guarded(
         [&] { times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank())); });
     failure.agree(world);
@@ -232,9 +229,11 @@ class CheckpointCase {
     const double start = now_s();
     failure.guarded([&] {
       try {
-        resident_ =
-            std::max(resident_, read_shard(file, static_cast<std::uint64_t>(step), neighbour(), back));
+        const ShardRead read = read_shard(file, static_cast<std::uint64_t>(step), neighbour(), back);
+        read_s = read.read_s;
+        resident_ = std::max(resident_, read.resident);
       } catch (const Error& e) {
+        read_s = now_s() - start;
         if (e.kind() != ErrorKind::data) throw;
         errors = 1;
         results::Miscompare record;
@@ -246,7 +245,6 @@ class CheckpointCase {
                               context_.device_entity);
       }
     });
-    read_s = now_s() - start;
     read_.add(meter, static_cast<double>(back.size()));
     read_all_s = world.max(read_s);
     failure.agree(world);
