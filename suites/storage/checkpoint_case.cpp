@@ -111,7 +111,7 @@ class CheckpointCase : GroupCase {
     writer_->use_file(folder_->create(name_ + "-new", direct_, false));
     writer_->move(true);
     writer_->sync();
-    writer_->use_file(Descriptor());
+    writer_->close();
     folder_->rename(name_ + "-new", name_);
     context_.apply_injected_delay(begin, 1);
   }
@@ -131,7 +131,7 @@ class CheckpointCase : GroupCase {
       group_.barrier();
       one_sample(restored_, false, [&] {
         reader_->move(false);
-        reader_->use_file(Descriptor());
+        reader_->close();
       });
       const double begin = now_s();
       together_.guarded([&] {

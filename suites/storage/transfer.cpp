@@ -221,6 +221,11 @@ void Transfer::sync() {
   fail(true, request);
 }
 
+void Transfer::close() {
+  const int reason = fd_.close();
+  if (reason != 0) throw Refused(path_ + ": close", reason, true);
+}
+
 /// Short reads are what `verify` looks at; a short write is an error.
 void Transfer::examine(bool write, std::span<Request> requests) const {
   for (Request& r : requests) {

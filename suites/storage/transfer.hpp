@@ -101,6 +101,9 @@ class Transfer {
   /// One chunk. Throws Error(resource) for what failed, naming host, path, offset and reason.
   void move(bool write);
   void sync();
+  /// Closes the file; `use_file` comes before the next transfer. Throws Refused: some file systems tell that
+  /// they are full only then.
+  void close();
   /// After the clock: every word of the chunk that was read last.
   void verify();
   /// Reads chunks back and compares them, as many as `seconds` allow; returns how many bytes.

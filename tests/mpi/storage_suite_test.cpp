@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that several ranks have open: what is true for some of them only.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 
+#include "base/error.hpp"
 #include "suite_rig.hpp"
 #include "suites/storage/refused.hpp"
 #include "suites/storage/storage_suite.hpp"
+#include "suites/storage/transfer.hpp"
 
 namespace {
 
@@ -86,6 +91,48 @@ TEST_F(StorageOfSeveral, OneThatCannotOpenTheFileHoldsUpNobody) {
     else
       EXPECT_TRUE(rig_.run(name).rows_.empty()) << name;
   }
+}
+
+/// What runs within a case.
+class Within final : public Suite {
+ public:
+  explicit Within(std::function<void(Context&)> work) : work_(std::move(work)) {}
+  std::string_view name() const noexcept override { return "within"; }
+  std::string_view summary() const noexcept override { return ""; }
+  std::vector<OptionSpec> options() const override { return {}; }
+  std::vector<results::MetricSpec> metrics() const override { return {}; }
+  std::vector<Case> plan(const PlanInput&) const override { return {}; }
+  void run(const Case&, Context& context) override { work_(context); }
+
+ private:
+  std::function<void(Context&)> work_;
+};
+
+CaseRecord run_within(std::function<void(Context&)> work) {
+  Within suite(std::move(work));
+  Case c;
+  c.suite = c.name = "within";
+  return SuiteRig(suite).run(c);
+}
+
+TEST(StorageFiles, AnErrorOfTheirEndIsTold) {
+  run_within([](Context& context) {
+    std::string why;
+    const auto engine = make_engine("threads", 1, why);
+    DamageLog log({1, 1, 2, 0}, 0, context);
+    const auto open = [] { return Descriptor(::open("/dev/null", O_WRONLY | O_CLOEXEC)); };
+    Transfer transfer(open(), "a file", 0, {4096, 1, 1}, *engine, log, context);
+    EXPECT_NO_THROW(transfer.close());
+    transfer.use_file(open());
+    ::close(transfer.descriptor());
+    try {
+      transfer.close();
+      FAIL() << "no error";
+    } catch (const Refused& e) {
+      EXPECT_EQ(e.reason(), EBADF);
+      EXPECT_NE(std::string(e.what()).find("a file: close"), std::string::npos) << e.what();
+    }
+  });
 }
 
 }  // namespace
