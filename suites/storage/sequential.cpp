@@ -105,7 +105,9 @@ CaseRecord::Row* report_both(const NodeSeries& written, const std::string& write
   Evidence all = read_back.evidence;
   all.verified *= 2;  // what was compared had been written and read
   all.add(written.evidence);
-  all.report(row, where, c, context);
+  all.store(row);
+  const Evidence& suspect = written.evidence.cold() ? read_back.evidence : written.evidence;
+  if (!suspect.cold()) suspect.tell_cached(where, c, context, row.entity);
   return &row;
 }
 

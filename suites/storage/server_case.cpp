@@ -272,8 +272,9 @@ class ServerCase {
       Evidence both = cell.read_back;
       both.add(cell.written);
       both.store(row);
-      if (!told && !both.cold()) {
-        both.tell_cached(servers_[server], case_, context_, entity_);
+      const Evidence& suspect = cell.written.cold() ? cell.read_back : cell.written;
+      if (!told && !suspect.cold()) {
+        suspect.tell_cached(servers_[server], case_, context_, entity_);
         told = true;
       }
     }

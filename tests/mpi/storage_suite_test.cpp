@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "suite_rig.hpp"
 #include "suites/storage/refused.hpp"
+#include "suites/storage/sequential.hpp"
 #include "suites/storage/storage_suite.hpp"
 #include "suites/storage/transfer.hpp"
 
@@ -133,6 +134,27 @@ TEST(StorageFiles, AnErrorOfTheirEndIsTold) {
       EXPECT_NE(std::string(e.what()).find("a file: close"), std::string::npos) << e.what();
     }
   });
+}
+
+TEST(StorageFiles, ACacheIsTheOneOfAnyDirection) {
+  NodeSeries met;
+  met.t = {0};
+  met.rates = {1e9};
+  met.evidence.asked = met.evidence.moved = 100;
+  NodeSeries cached = met;
+  cached.evidence.moved = 92;  // of both 96 %
+  for (const auto& [written, read] : {std::pair{met, cached}, std::pair{cached, met}, std::pair{met, met}}) {
+    const bool cold = written.evidence.cold() && read.evidence.cold();
+    const CaseRecord record = run_within([&](Context& context) {
+      auto* row = report_both(written, "write", read, "read", "/data", Case{}, context);
+      ASSERT_NE(row, nullptr);
+      EXPECT_EQ(row->values.contains("write_cached") || row->values.contains("read_cached"), !cold);
+    });
+    ASSERT_EQ(record.events_.size(), cold ? 0u : 1u);
+    if (!cold) {
+      EXPECT_NE(record.events_[0].text.find("92 %"), std::string::npos) << record.events_[0].text;
+    }
+  }
 }
 
 }  // namespace
