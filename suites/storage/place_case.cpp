@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/clock.hpp"
@@ -49,6 +50,12 @@ void tell_odd_ones(const Place& place, const std::string& engine, Context& conte
 
 }  // namespace
 
+double greatest(const std::vector<Disk>& disks, double SmartLog::*value) {
+  double out = results::not_taken;
+  for (const Disk& disk : disks) out = std::fmax(out, disk.smart.*value);  // of two the one that is no NaN
+  return out;
+}
+
 std::string usual_one(const std::vector<std::string>& descriptions) {
   std::map<std::string, std::size_t> counts;
   for (const std::string& d : descriptions) ++counts[d];
@@ -72,10 +79,9 @@ void run_place(const Case& c, Context& context, Site& site) {
   row.values["free"] = {place.free_bytes};
   row.values["free_inodes"] = {place.free_inodes};
   row.values["link_rate"] = {place.link_rate};
-  double hottest = place.disks.empty() ? results::not_taken : 0;
-  for (const Disk& disk : place.disks) hottest = std::max(disk.smart.temperature_k, hottest);
+  const double hottest = greatest(place.disks, &SmartLog::temperature_k);
   row.values["temperature"] = {hottest > 0 ? hottest : results::not_taken};
-  row.values["percentage_used"] = {sum(place, &SmartLog::percentage_used) / 100};
+  row.values["percentage_used"] = {greatest(place.disks, &SmartLog::percentage_used) / 100};
   row.values["unsafe_shutdowns"] = {sum(place, &SmartLog::unsafe_shutdowns)};
   const double errors = sum(place, &SmartLog::media_errors);
   row.values["media_errors"] = {errors};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "suite/suite.hpp"
+#include "suites/storage/place.hpp"
 #include "suites/storage/site.hpp"
 
 namespace assay::storage {
@@ -12,6 +13,9 @@ namespace assay::storage {
 /// Mount and disks of a path on each node: before the other cases, and after them with what the disks' error
 /// counters have gone up by.
 void run_place(const Case& c, Context& context, Site& site);
+
+/// Of the disks that tell it; NaN where none does.
+double greatest(const std::vector<Disk>& disks, double SmartLog::*value);
 
 /// The description that more than half of all are; empty where there is none.
 std::string usual_one(const std::vector<std::string>& descriptions);

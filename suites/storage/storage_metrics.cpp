@@ -214,7 +214,7 @@ std::vector<MetricSpec> places() {
           fact("free_inodes", "count", "files that can be made"),
           link_rate(),
           fact("temperature", "K", "of the hottest of its NVMe disks"),
-          fact("percentage_used", "1", "of the life that the maker of its NVMe disks expects; their sum"),
+          fact("percentage_used", "1", "of the life that its maker expects: the most worn NVMe disk"),
           fact("unsafe_shutdowns", "count", "of its NVMe disks"),
           fact("media_errors", "count", "of its NVMe disks")};
 }

@@ -171,6 +171,16 @@ TEST(StoragePlaces, SmartLogIsLittleEndian) {
   EXPECT_EQ(smart.media_errors, 512);
 }
 
+TEST(StoragePlaces, GreatestOfTheDisksThatTell) {
+  std::vector<Disk> disks(3);
+  disks[0].smart.temperature_k = disks[2].smart.temperature_k = std::nan("");
+  disks[1].smart.temperature_k = 313;
+  EXPECT_EQ(greatest(disks, &SmartLog::temperature_k), 313);
+  disks[0].smart.temperature_k = 320;
+  EXPECT_EQ(greatest(disks, &SmartLog::temperature_k), 320) << "no sum";
+  EXPECT_TRUE(std::isnan(greatest({}, &SmartLog::temperature_k)));
+}
+
 TEST(StoragePlaces, MinorityIsOdd) {
   EXPECT_EQ(usual_one({"b", "a", "c", "a", "a"}), "a");
   EXPECT_EQ(usual_one({"a", "b"}), "");
