@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "base/clock.hpp"
 
 namespace assay::storage {
@@ -27,10 +25,6 @@ struct Trial {
 };
 
 }  // namespace
-
-std::uint64_t DamageLog::errors() const noexcept {
-  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
-}
 
 void DamageLog::check(Block block) {
   for (const Finding& finding :

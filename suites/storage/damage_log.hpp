@@ -31,7 +31,6 @@ class DamageLog {
 
   void check(Block block);
   std::uint64_t words(Damage damage) const noexcept { return counts_[static_cast<std::size_t>(damage)]; }
-  std::uint64_t errors() const noexcept;
   const Known& known() const noexcept { return known_; }
   Known& known() noexcept { return known_; }
 

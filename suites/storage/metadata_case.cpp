@@ -200,10 +200,11 @@ class MetadataCase : GroupCase {
       log_.check(std::move(block));
     }
     std::fill(read_.begin(), read_.end(), 0);
+    verified_ += files_;
   }
 
   void report() {
-    Json mine{{"seconds", seconds_}, {"errors", log_.errors()}};
+    Json mine{{"seconds", seconds_}, {"verified", verified_}};
     Evidence evidence;
     evidence.take(log_);
     mine["damage"] = evidence.damage;
@@ -221,7 +222,8 @@ class MetadataCase : GroupCase {
         for (const Json& rank : ranks) longest = std::max(longest, rank["seconds"][phase][r].get<double>());
         row.values[phases[phase]].push_back(static_cast<double>(files_ * ranks.size()) / longest);
       }
-    double errors = 0;
+    double errors = 0, verified = 0;
+    for (const Json& rank : ranks) verified += rank["verified"].get<double>();
     for (std::size_t kind = 0; kind < 6; ++kind) {
       double words = 0;
       for (const Json& rank : ranks) words += rank["damage"][kind].get<double>();
@@ -229,11 +231,11 @@ class MetadataCase : GroupCase {
       errors += words;
     }
     row.values["errors"] = {errors};
-    row.values["verified"] = {1.0};
+    row.values["verified"] = {verified / static_cast<double>(files_ * ranks.size() * t_.size())};
   }
 
   bool one_;
-  std::uint64_t files_;
+  std::uint64_t files_, verified_ = 0;
   int partner_ = 0;
   std::optional<Folder> folder_;
   Descriptor mine_, others_;

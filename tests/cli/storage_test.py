@@ -189,6 +189,7 @@ class Storage(StorageTest):
             self.assertGreaterEqual(len(values[phase]), 3)
             self.assertGreater(min(values[phase]), 0)
         self.assertEqual(values["errors"][0], 0)
+        self.assertEqual(values["verified"][0], 1)
         result = self.shared("--cases", "storage/metadata-one-0", "--inject",
                              "bitflip:target=disk-misdirect,rank=1,step=1", level="quick")
         self.assert_code(result, FAIL)
