@@ -16,7 +16,8 @@ BLOCKS = {"local-read-0": 131072, "local-write-0": 131072, "shared-easy-read-0":
 DAMAGES = {"disk": ("flipped", lambda block: 1), "disk-stale": ("stale", lambda block: block), "disk-torn": ("torn", lambda block: block // 2),
            "disk-misdirect": ("misdirected", lambda block: block), "disk-short": ("short", lambda block: block // 2)}
 REFUSALS = {"disk-eio": (("local-read-0", "local-write-0", "shared-easy-write-0"), "Input/output error", FAIL, "FAIL"),
-            "disk-enospc": (("local-write-0", "shared-easy-write-0", "shared-hard-write-0"), "No space left on device", INCONCLUSIVE, "WARN")}
+            "disk-enospc": (("local-write-0", "shared-easy-write-0", "shared-hard-write-0"), "No space left on device", INCONCLUSIVE, "WARN"),
+            "disk-edquot": (("shared-easy-write-0", "local-write-0", "shared-hard-write-0"), "Disk quota exceeded", INCONCLUSIVE, "WARN")}
 
 
 class EachDamage(StorageTest):
@@ -36,7 +37,9 @@ class EachDamage(StorageTest):
 
     def assert_damage(self, target, number):
         kind, words = DAMAGES[target]
-        case = list(BLOCKS)[number % len(BLOCKS)]
+        # By day each kind strikes once: not all of them at the same case.
+        place = list(DAMAGES).index(target)
+        case = list(BLOCKS)[(number + place + place // len(BLOCKS)) % len(BLOCKS)]
         rank = self.strike(target, case, number // len(BLOCKS))
         self.assert_code(self.result, FAIL)
         _, values = self.case(case)
