@@ -65,7 +65,7 @@ std::vector<OptionSpec> StorageSuite::options() const {
           "BYTES"),
       option("storage.cache", OptionKind::bytes, "",
              "cache memory of the file servers; rates from less than twice this much data count as "
-             "cached; level extended writes twice as much",
+             "cached; at level extended shared-* write twice as much",
              "BYTES"),
       engine,
       cache,
