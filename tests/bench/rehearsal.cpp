@@ -320,11 +320,13 @@ std::string told_address(int link) {
 /// Nodes of which a finding or the state of a part says something bad.
 std::set<std::string> named_nodes(const results::VerdictData& verdict) {
   std::set<std::string> named;
-  for (const results::Finding& f : verdict.findings)
-    if (f.severity == "WARN" || f.severity == "FAIL") {
-      if (const auto at = (f.name + " " + f.text).find("node0"); at != std::string::npos)
-        named.insert((f.name + " " + f.text).substr(at, node_name(0).size()));
-    }
+  for (const results::Finding& f : verdict.findings) {
+    if (f.severity != "WARN" && f.severity != "FAIL") continue;
+    std::string words = f.name + " " + f.text;
+    for (const auto& member : f.members) words += " " + member;
+    for (auto at = words.find("node0"); at != std::string::npos; at = words.find("node0", at + 1))
+      named.insert(words.substr(at, node_name(0).size()));
+  }
   return named;
 }
 
