@@ -173,7 +173,11 @@ class Mounts(StorageTest):
                 os.pwrite(image.fileno(), now, at + 512)
                 changed.append((int.from_bytes(was, "little"), int.from_bytes(now, "little")))
 
-        result, called = self.meanwhile(change, "--cases", "storage/local-read-0", level="quick", when=24 * MIB)
+        for _ in range(4):  # on a loaded machine the block may have been read before it is changed
+            changed.clear()
+            result, called = self.meanwhile(change, "--cases", "storage/local-read-0", level="quick", when=24 * MIB)
+            if called and result.returncode != PASS:
+                break
         if not called:
             self.skipTest("noise: no moment was seen at which the disk held 24 MiB of the run")
         self.assertTrue(changed)
