@@ -66,7 +66,7 @@ void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   }
   out.samples = n;
   out.text = text_of(p, out, metrics);
-  j.add(std::move(out), rows, !explained && !fast && too_far_for_kinds(p, p.split.deficit));
+  j.add(std::move(out), rows, !fast && too_far_for_kinds(p, p.split.deficit));
 }
 
 }  // namespace assay::verdict
