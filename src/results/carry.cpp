@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/carry.hpp"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "results/case_name.hpp"
 #include "results/described.hpp"
 #include "results/disk.hpp"
+#include "results/iso_time.hpp"
 #include "results/reader.hpp"
 #include "results/resume.hpp"
 
@@ -77,6 +80,40 @@ std::map<std::string, std::vector<Row>> by_case(const std::vector<Row>& rows) {
   return out;
 }
 
+bool is_kept(const CaseData& c, const std::set<std::string>& wanted) {
+  return is_final(c.state) &&
+         wanted.contains(is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path());
+}
+
+/// Whether an event is of what was measured, and neither of the launch nor of its end.
+bool is_of_cases(const EventRow& e) {
+  static const std::set<std::string> of_the_launch = {"aborted", "resumed", "inject", "inject-unfired"};
+  return !e.kind.starts_with("launch-") && !of_the_launch.contains(e.kind);
+}
+
+/// Events name no case: those of a case are the ones of its time.
+class TimesOfCases {
+ public:
+  TimesOfCases(const Results& earlier, const std::set<std::string>& wanted)
+      : started_(unix_seconds(earlier.info.started)) {
+    for (const CaseData& c : earlier.cases) {
+      const auto from = unix_seconds(c.started), to = unix_seconds(c.ended);
+      if (is_kept(c, wanted) && from && to) times_.emplace_back(*from, *to + 1);  // whole seconds are stored
+    }
+  }
+  bool contain(const EventRow& e) const {
+    if (!started_) return false;
+    const double at = static_cast<double>(*started_) + e.t;
+    return std::any_of(times_.begin(), times_.end(), [&](const auto& time) {
+      return static_cast<double>(time.first) <= at && at <= static_cast<double>(time.second);
+    });
+  }
+
+ private:
+  std::optional<std::int64_t> started_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> times_;
+};
+
 }  // namespace
 
 Results load_earlier(const std::filesystem::path& path) {
@@ -108,20 +145,20 @@ std::vector<Entity> with_lost_parts(const Results& earlier, const std::vector<En
 
 std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now) {
   Rows rows(earlier.entities, now.entities);
+  const auto wanted = planned(now.plan);
+  const TimesOfCases times(earlier, wanted);
   std::vector<EventRow> events;
   for (EventRow e : earlier.events) {
-    if (!mark_earlier(e)) continue;
+    if (!mark_earlier(e) && !(is_of_cases(e) && times.contain(e))) continue;
     e.entity = rows(e.entity);
     events.push_back(std::move(e));
   }
   auto errors = by_case(earlier.errors);
   auto counters = by_case(earlier.counters);
-  const auto wanted = planned(now.plan);
   bool first = true;
   std::size_t count = 0;
   for (const CaseData& c : earlier.cases) {
-    const std::string asked = is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path();
-    if (!is_final(c.state) || !wanted.contains(asked)) continue;
+    if (!is_kept(c, wanted)) continue;
     CaseBundle bundle;
     bundle.data = c;
     for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination})

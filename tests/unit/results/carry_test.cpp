@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run takes over from an earlier one.
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include "results/carry.hpp"
+#include "results/reader.hpp"
+#include "results/writer.hpp"
+#include "tests/results/example_results.hpp"
+
+namespace assay::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
+  std::string name = (fs::temp_directory_path() / "assay-carry-XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  const fs::path dir = name;
+  const auto start = example::start(14);
+  auto first = start;
+  first.info.started = "2026-01-31T04:00:00Z";
+  {
+    Writer writer = Writer::create(dir / "run.h5", first, false);
+    auto kept = example::bundle(0), lost = example::bundle(1);
+    kept.data.started = "2026-01-31T04:00:10Z", kept.data.ended = "2026-01-31T04:00:20Z";
+    lost.data.started = "2026-01-31T04:00:30Z", lost.data.ended = "2026-01-31T04:00:40Z";
+    lost.data.state = CaseState::incomplete;
+    writer.add_case(kept);
+    writer.add_case(lost);
+    writer.add_event({15.5, 1, "xid", "of the first"});
+    writer.add_event({16, -1, "launch-warn", "of the launch"});
+    writer.add_event({35, 1, "xid", "of the second"});
+    writer.finish(example::verdict(14), "complete");
+  }
+  Writer writer = Writer::create(dir / "next.h5", start, false);
+  carry_over(writer, load_earlier(dir / "run.h5"), start);
+  std::vector<std::string> texts;
+  for (const auto& e : load(partial_of(dir / "next.h5")).events)
+    if (e.kind != "resumed") texts.push_back(e.text);
+  EXPECT_THAT(texts, testing::ElementsAre("of the first"));
+  writer.discard();
+  fs::remove_all(dir);
+}
+
+}  // namespace
+}  // namespace assay::results
