@@ -204,5 +204,20 @@ TEST(VerdictGroups, AMinorityThatIsFarSlowerFailsWhateverItsSize) {
       }
 }
 
+/// Half the rate is more than a setting that somebody overlooked may cost.
+TEST(VerdictGroups, WhatAnAttributeExplainsIsOpenBeyondAFifth) {
+  for (const double share : {0.95, 0.5}) {
+    auto fleet = Fleet::of(64, 0.003);
+    for (std::size_t i = 0; i < 10; ++i) fleet.rate[3 + 6 * i] *= share;
+    auto r = fleet.run();
+    auto& node = r.inventory["node"];
+    node.entity = rows_of_kind(r, "node");
+    for (std::size_t i = 0; i < 64; ++i) node.text["bios"].push_back(i % 6 == 3 && i < 60 ? "2.1" : "2.4");
+    const auto v = judge(r);
+    EXPECT_NE(find_kind(v, "mismatch"), nullptr) << share << all_reasons(v);
+    EXPECT_EQ(v.state, share < 0.8 ? "INCONCLUSIVE" : "WARN") << all_reasons(v);
+  }
+}
+
 }  // namespace
 }  // namespace assay
