@@ -12,7 +12,8 @@ namespace {
 constexpr const char* exit_codes =
     "Exit codes: 0 PASS, 1 WARN with --strict, 2 FAIL, 3 INCONCLUSIVE, 4 usage or\n"
     "configuration error, 5 internal error.";
-constexpr const char* file_exit_codes = "Exit codes: 0, or 4 when the input cannot be read.";
+constexpr const char* file_exit_codes =
+    "Exit codes: 0, 3 when the output cannot be written, 4 when the input cannot be\nread.";
 
 OptionSpec shared(const std::string& name) {
   for (const OptionSpec& option : run_options()) {
@@ -118,7 +119,7 @@ CommandSpec verdict_command_spec() {
            make_option("explain", OptionKind::text, "NAME",
                        "print the evidence about one node, device, NIC or link"),
            make_option("write-limits", OptionKind::path, "FILE",
-                       "propose a file for --limits from this run, if it is PASS"),
+                       "propose a file for --limits from this run, if it is PASS or WARN"),
            shared("color"), shared("no-color")},
           {"assay verdict q.h5", "assay verdict q.h5 --explain node07/gpu3", "assay verdict soak/",
            "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
@@ -203,7 +204,8 @@ CommandSpec report_command_spec() {
            "assay report nights/ -o nights.html", "assay report q.h5 --markdown -o q.md"},
           "States and numbers are those of assay verdict. For a directory: its newest run,\n"
           "with the verdict over all runs and all as history.\n"
-          "Exit codes: 0, or 4 when an input cannot be read."};
+          "Exit codes: 0, 3 when the page cannot be written, 4 when an input cannot be\n"
+          "read."};
 }
 
 CommandSpec trend_command_spec() {
@@ -213,7 +215,8 @@ CommandSpec trend_command_spec() {
           {{"DIR", "directory with results files, or files separated by commas", true, {}}},
           {make_option("output", OptionKind::path, "FILE", "HTML file to write; needs no network", 'o')},
           {"assay trend /data/nightly -o trend.html"},
-          "Exit codes: 0, or 4 for unreadable input or fewer than two runs."};
+          "Exit codes: 0, 3 when the page cannot be written, 4 for unreadable input or\n"
+          "fewer than two runs."};
 }
 
 CommandSpec completion_command_spec() {

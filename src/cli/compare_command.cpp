@@ -36,16 +36,18 @@ ExitCode compare_command(const Parsed& parsed) {
   options.cases = values.text("cases");
   options.device_unit = values.text("unit") == "device";
   options.ignore_case_key = values.flag("ignore-case-key");
-  const std::string json = values.text("json");
-  if (!json.empty())
-    for (const std::string& input : parsed.positionals) check_output("--json", json, input);
+  check_outputs(outputs_of(values), parsed.positionals);
   const auto a = verdict::read_run_list(parsed.positionals[0], verdict::IndexUse::read);
   const auto b = verdict::read_run_list(parsed.positionals[1], verdict::IndexUse::read);
   const verdict::CompareResult result = verdict::compare(a, b, options);
-  if (!json.empty())
-    write_file("--json", json, [&](std::ostream& out) { out << report::compare_json(result, options); });
-  print(report::compare_text(result, options, style));
-  return static_cast<ExitCode>(result.exit_code);
+  Attempts attempt;
+  attempt([&] { print(report::compare_text(result, options, style)); });
+  attempt([&] {
+    if (values.has("json"))
+      write_file("--json", values.text("json"),
+                 [&](std::ostream& out) { out << report::compare_json(result, options); });
+  });
+  return attempt.code(result.exit_code);
 }
 
 }  // namespace assay::cli

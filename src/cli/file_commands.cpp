@@ -50,12 +50,6 @@ bool is_collection(const std::string& path) {
 
 namespace {
 
-/// Whether both names lead to one existing file.
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored);
-}
-
 struct Judged {
   results::Results results;
   results::VerdictData verdict;
@@ -100,9 +94,32 @@ report::Style style_of(const OptionValues& values) {
   return output_style(none ? "never" : values.text("color"));
 }
 
-void check_output(const std::string& option, const std::string& file, const std::string& input) {
-  if (same_file(file, input)) throw_usage(fmt::format("{}: '{}' is the file that is read", option, file));
-  check_writable(option, file);
+std::vector<Output> outputs_of(const OptionValues& values) {
+  std::vector<std::string> options{"report", "write-limits"};
+  for (const report::MachineOutput& output : report::machine_outputs()) options.emplace_back(output.option);
+  std::vector<Output> outputs;
+  for (const std::string& option : options)
+    if (values.has(option)) outputs.push_back({"--" + option, values.text(option)});
+  return outputs;
+}
+
+std::vector<std::string> references_of(const OptionValues& values) {
+  return {values.text("limits"), values.text("baseline"), values.text("history")};
+}
+
+void write_outputs(const OptionValues& values, const results::Results& results,
+                   const results::VerdictData& verdict, const std::function<std::string()>& page,
+                   Attempts& attempt) {
+  const auto write = [&](const std::string& option, const auto& make) {
+    if (!values.has(option)) return;
+    attempt([&] {
+      const std::string content = make();
+      write_file("--" + option, values.text(option), [&](std::ostream& out) { out << content; });
+    });
+  };
+  for (const report::MachineOutput& output : report::machine_outputs())
+    write(output.option, [&] { return output.content(results, verdict); });
+  write("report", page);
 }
 
 ExitCode inspect_command(const Parsed& parsed) {
@@ -142,6 +159,9 @@ ExitCode verdict_command(const Parsed& parsed) {
   const OptionValues values = option_values(parsed);
   const report::Style style = style_of(values);
   const std::string& file = parsed.positionals.front();
+  std::vector<std::string> inputs = references_of(values);
+  inputs.push_back(file);
+  check_outputs(outputs_of(values), inputs);
   const auto references = verdict::References::load(values.text("baseline"), values.text("history"));
   const bool collection = is_collection(file);
   for (const char* option : {"write-limits", "explain"})
@@ -150,36 +170,23 @@ ExitCode verdict_command(const Parsed& parsed) {
   const Judged judged =
       collection ? judge_joined(file, values, references) : judge_one(file, values, references);
   const auto& [results, verdict] = judged;
-  for (const report::MachineOutput& output : report::machine_outputs()) {
-    if (values.has(output.option))
-      check_output(std::string("--") + output.option, values.text(output.option), file);
-  }
   std::string text = report::verdict_text(verdict, style);
   if (values.has("explain"))
     text =
         explained(values.text("explain"), file, judged, verdict_options(results, values, references), style) +
         fmt::format("{} (exit {})\n", verdict.state, verdict.exit_code);
-  if (values.has("write-limits")) {
-    check_output("--write-limits", values.text("write-limits"), file);
-    write_limits(values.text("write-limits"), file, judged);
-  }
-  for (const report::MachineOutput& output : report::machine_outputs()) {
-    if (!values.has(output.option)) continue;
-    const std::string machine = output.content(results, verdict);
-    write_file(std::string("--") + output.option, values.text(output.option),
-               [&](std::ostream& out) { out << machine; });
-  }
-  if (values.has("report")) {
-    check_output("--report", values.text("report"), file);
-    const std::string page = collection
-                                 ? report_directory(file, values, references)
-                                 : report_page(file, results, verdict_options(results, values, references));
-    write_file("--report", values.text("report"), [&](std::ostream& out) { out << page; });
-  }
   // It must not look like a run.
-  if (results.config.contains("simulated")) print("simulated: synthetic data, no machine was measured\n");
-  print(text);
-  return static_cast<ExitCode>(verdict.exit_code);
+  if (results.config.contains("simulated"))
+    text = "simulated: synthetic data, no machine was measured\n" + text;
+  Attempts attempt;
+  attempt([&] { print(text); });
+  const auto page = [&] {
+    return collection ? report_directory(file, values, references)
+                      : report_page(file, results, verdict_options(results, values, references));
+  };
+  write_outputs(values, results, verdict, page, attempt);
+  if (values.has("write-limits")) attempt([&] { write_limits(values.text("write-limits"), file, judged); });
+  return attempt.code(verdict.exit_code);
 }
 
 ExitCode export_command(const Parsed& parsed) {
@@ -189,7 +196,7 @@ ExitCode export_command(const Parsed& parsed) {
   if (forms != 1) throw_usage("export: needs exactly one of --csv, --jsonl, --table");
   const std::string& file = parsed.positionals.front();
   const std::string output = values.text("output");
-  if (!output.empty()) check_output("--output", output, file);
+  if (!output.empty()) check_outputs({{"--output", output}}, {file});
   const results::Results results = results::load(file);
   const auto write = [&](std::ostream& out) {
     if (values.flag("csv")) {
@@ -232,7 +239,7 @@ ExitCode recover_command(const Parsed& parsed) {
   if (!values.has("output"))
     throw_usage("recover: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string output = values.text("output");
-  check_output("--output", output, parsed.positionals.front());
+  check_outputs({{"--output", output}}, parsed.positionals);
   results::recover(parsed.positionals.front(), output, values.flag("force"));
   print(fmt::format("{}: recovered\n", output));
   return ExitCode::pass;

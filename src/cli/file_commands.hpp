@@ -4,6 +4,7 @@
 
 #include "base/exit_code.hpp"
 #include "cli/command.hpp"
+#include "cli/output.hpp"
 #include "report/report.hpp"
 #include "verdict/join.hpp"
 #include "verdict/references.hpp"
@@ -13,8 +14,14 @@ namespace assay::cli {
 
 /// --color and --no-color of commands that print for people.
 report::Style style_of(const OptionValues& values);
-/// Refuses to replace the input by an output made from it, and what cannot be written.
-void check_output(const std::string& option, const std::string& file, const std::string& input);
+/// The outputs that a command was asked for: machine outputs, the page, proposed limits.
+std::vector<Output> outputs_of(const OptionValues& values);
+/// The files that the verdict is judged by.
+std::vector<std::string> references_of(const OptionValues& values);
+/// Attempts to write the machine outputs and, of what `page` returns, --report.
+void write_outputs(const OptionValues& values, const results::Results& results,
+                   const results::VerdictData& verdict, const std::function<std::string()>& page,
+                   Attempts& attempt);
 
 /// Options of the verdict as the run had them, with what --limits, --baseline, --history, --require and
 /// --strict say instead.

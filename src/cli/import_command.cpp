@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "base/error.hpp"
 #include "cli/output.hpp"
 #include "config/config.hpp"
@@ -59,7 +57,8 @@ CommandSpec import_command_spec() {
           "separate instead of commas. A file of nccl-tests may hold several outputs.\n"
           "Output of OSU has no nodes: add a line '# nodes: A B', or name the file\n"
           "NAME@A,B.txt.\n"
-          "Exit codes: 0, or 4 when the input cannot be read."};
+          "Exit codes: 0, 3 when the file cannot be written, 4 when the input cannot be\n"
+          "read."};
 }
 
 ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
@@ -67,12 +66,7 @@ ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
   const Import import = import_of(parsed.positionals.front());
   if (!values.has("output")) throw_usage("import: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string file = values.text("output");
-  const std::vector<std::filesystem::path> inputs(parsed.positionals.begin() + 1, parsed.positionals.end());
-  for (const auto& input : inputs) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(input, file, ignored))
-      throw_usage(fmt::format("--output: '{}' is the file that is read", file));
-  }
+  check_outputs({{"--output", file}}, {parsed.positionals.begin() + 1, parsed.positionals.end()});
   check_results_output("--output", file, values.flag("force"));
   results::Results results =
       results::read_results({parsed.positionals.begin() + 1, parsed.positionals.end()}, import);

@@ -14,6 +14,7 @@
 #include <streambuf>
 
 #include "base/shell.hpp"
+#include "verdict/history_index.hpp"
 
 namespace assay::cli {
 namespace {
@@ -63,8 +64,12 @@ class DescriptorBuffer : public std::streambuf {
 int write_to(int descriptor, const std::function<void(std::ostream&)>& write) {
   DescriptorBuffer buffer(descriptor);
   std::ostream stream(&buffer);
-  write(stream);
-  stream.flush();
+  try {
+    write(stream);
+    stream.flush();
+  } catch (const Error&) {
+    if (buffer.error() == 0) throw;  // else it stopped because of that
+  }
   return buffer.error();
 }
 
@@ -102,6 +107,43 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
+/// The file that a chain of symbolic links leads to, which may not exist yet.
+fs::path target_of(fs::path file) {
+  std::error_code ignored;
+  for (int links = 0; links < 40 && fs::is_symlink(file, ignored); ++links)
+    file = file.parent_path() / fs::read_symlink(file, ignored);
+  return file;
+}
+
+/// Whether both names lead to one file, which may not exist yet.
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored) ||
+         fs::weakly_canonical(target_of(fs::absolute(a, ignored)), ignored) ==
+             fs::weakly_canonical(target_of(fs::absolute(b, ignored)), ignored);
+}
+
+/// Whether `file` is `input`, or one of the files that are read where that is a directory.
+bool is_read(const fs::path& file, const fs::path& input) {
+  std::error_code ignored;
+  if (same_file(file, input)) return true;
+  const auto partial = [](const fs::path& path) {
+    return path.extension() == ".partial" || path.parent_path().extension() == ".partial";
+  };
+  if (partial(input)) {
+    for (const auto& entry : fs::recursive_directory_iterator(input, ignored))
+      if (fs::equivalent(file, entry.path(), ignored)) return true;
+    return false;
+  }
+  for (const auto& entry : fs::directory_iterator(input, ignored)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".h5" || path.extension() == ".index" ? fs::equivalent(file, path, ignored)
+                                                                  : partial(path) && is_read(file, path))
+      return true;
+  }
+  return false;
+}
+
 bool is_special(const std::string& file) {
   struct stat status {};
   return stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
@@ -133,7 +175,8 @@ void print_error(const std::string& message) {
 void write_file(const std::string& option, const std::string& file,
                 const std::function<void(std::ostream&)>& write) {
   if (!is_special(file)) {
-    TemporaryFile(option, file).write_and_keep(write);
+    const std::string target = target_of(file);
+    TemporaryFile(option, target).write_and_keep(write);
     return;
   }
   const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
@@ -147,11 +190,48 @@ void check_writable(const std::string& option, const std::string& file) {
   std::error_code ignored;
   if (fs::is_directory(file, ignored)) throw_usage(fmt::format("{}: '{}' is a directory", option, file));
   if (is_special(file)) return;
-  fs::path folder = fs::path(file).parent_path();
+  fs::path folder = target_of(file).parent_path();
   if (folder.empty()) folder = ".";
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
     throw_usage(fmt::format("{}: cannot write '{}': {}", option, file, std::strerror(errno)));
   }
+}
+
+void check_outputs(const std::vector<Output>& outputs, const std::vector<std::string>& inputs) {
+  for (const auto& [option, file] : outputs) {
+    check_writable(option, file);
+    if (is_special(file)) continue;  // nothing of it is replaced
+    for (const std::string& input : inputs)
+      for (const std::string& name : verdict::names_of(input))
+        if (is_read(file, name)) throw_usage(fmt::format("{}: '{}' is a file that is read", option, file));
+  }
+  check_distinct(outputs);
+}
+
+void check_distinct(const std::vector<Output>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    for (std::size_t before = 0; before < i; ++before)
+      if (!is_special(outputs[i].file) && same_file(outputs[i].file, outputs[before].file))
+        throw_usage(fmt::format("{}: '{}' is already the file of {}", outputs[i].option, outputs[i].file,
+                                outputs[before].option));
+}
+
+void Attempts::operator()(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const Error& e) {
+    if (!first_) first_ = e;
+  }
+}
+
+void Attempts::finish() const {
+  if (first_) throw Error(*first_);
+}
+
+ExitCode Attempts::code(int code) const {
+  if (!first_) return static_cast<ExitCode>(code);
+  print_error(first_->what());
+  return static_cast<ExitCode>(worse_code(code, static_cast<int>(first_->exit_code())));
 }
 
 std::string quoted_command_line(int argc, char** argv) {

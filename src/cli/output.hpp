@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -22,14 +24,40 @@ void print_error(const std::string& message);
 /// The command line as typed, quoted where a shell would need it, so that it can be pasted again.
 std::string quoted_command_line(int argc, char** argv);
 
-/// Writes a file whole or not at all: a temporary name beside it, then rename. What stood there is replaced;
-/// devices and pipes are written to directly. Throws Error(io) "OPTION: cannot write FILE: why".
+/// Writes a file whole or not at all: a temporary name beside it, then rename. What stood there is replaced,
+/// of a symbolic link its target; devices and pipes are written to directly. Throws Error(io) "OPTION: cannot
+/// write FILE: why".
 void write_file(const std::string& option, const std::string& file,
                 const std::function<void(std::ostream&)>& write);
 
 /// Throws Error(usage) "OPTION: ..." when `file` could not be written now: a directory, or in one that is
 /// missing or closed.
 void check_writable(const std::string& option, const std::string& file);
+
+struct Output {
+  std::string option, file;
+};
+
+/// Throws Error(usage) when an output could not be written now, would replace a file that is read or is given
+/// twice. `inputs`: files, directories with results files, lists of them separated by commas; empty ones
+/// count for nothing.
+void check_outputs(const std::vector<Output>& outputs, const std::vector<std::string>& inputs);
+/// Only that no file is given twice.
+void check_distinct(const std::vector<Output>& outputs);
+
+/// Tries steps of which none depends on another; a result is told although one of its files cannot be
+/// written.
+class Attempts {
+ public:
+  void operator()(const std::function<void()>& step);
+  /// Throws the first error, if there was one.
+  void finish() const;
+  /// Prints the first error; returns the worse of its exit code and `code`.
+  ExitCode code(int code) const;
+
+ private:
+  std::optional<Error> first_;
+};
 
 /// Throws Error(usage) when `file` cannot become a results file: it exists (without `force`), or as above.
 /// For commands that work long before they write.

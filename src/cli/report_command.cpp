@@ -111,7 +111,9 @@ ExitCode report_command(const Parsed& parsed) {
   const OptionValues values = option_values(parsed);
   if (!values.has("output")) throw_usage("report: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string output = values.text("output");
-  for (const std::string& input : parsed.positionals) check_output("--output", output, input);
+  std::vector<std::string> inputs = references_of(values);
+  inputs.insert(inputs.end(), parsed.positionals.begin(), parsed.positionals.end());
+  check_outputs({{"--output", output}}, inputs);
   const auto references = verdict::References::load(values.text("baseline"), values.text("history"));
   Extras extras;
   extras.markdown = values.flag("markdown");
@@ -136,7 +138,7 @@ ExitCode trend_command(const Parsed& parsed) {
   const OptionValues values = option_values(parsed);
   if (!values.has("output")) throw_usage("trend: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string& input = parsed.positionals.front();
-  check_output("--output", values.text("output"), input);
+  check_outputs({{"--output", values.text("output")}}, {input});
   const auto runs = verdict::read_run_list(input, verdict::IndexUse::read);
   if (runs.size() < 2)
     throw_usage(fmt::format("trend: {} holds {} run{}: two or more make a trend", input, runs.size(),

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "cli/file_commands.hpp"
 #include "cli/output.hpp"
 #include "cli/report_command.hpp"
 #include "cli/terminal.hpp"
@@ -46,48 +47,17 @@ void check_device(const Config& config) {
   }
 }
 
-struct SmallFile {
-  std::string option, file;
-  std::string (*content)(const results::Results&, const results::VerdictData&);
-};
-
-std::vector<SmallFile> small_files(const Config& config) {
-  std::vector<SmallFile> files;
-  for (const report::MachineOutput& output : report::machine_outputs()) {
-    if (config.options.has(output.option))
-      files.push_back(
-          {std::string("--") + output.option, config.options.text(output.option), output.content});
-  }
-  return files;
-}
-
 /// Prints and writes all that can be, then throws for the first that could not.
 void report_run(const Config& config, const RunReport& run) {
-  std::optional<Error> first_error;
-  const auto attempt = [&](const auto& step) {
-    try {
-      step();
-    } catch (const Error& e) {
-      if (!first_error) first_error = e;
-    }
-  };
-  for (const SmallFile& f : small_files(config)) {
-    attempt([&] {
-      write_file(f.option, f.file, [&](std::ostream& out) { out << f.content(run.results, run.verdict); });
-    });
-  }
-  if (config.options.has("report")) {
-    attempt([&] {
-      const std::string page = report_page(run.file, run.results, verdict::options_from(run.results));
-      write_file("--report", config.options.text("report"), [&](std::ostream& out) { out << page; });
-    });
-  }
+  Attempts attempt;
+  const auto page = [&] { return report_page(run.file, run.results, verdict::options_from(run.results)); };
+  write_outputs(config.options, run.results, run.verdict, page, attempt);
   attempt([&] {
     const report::Style style = output_style(config.color);
     print(config.quiet ? report::verdict_text(run.verdict, style)
                        : report::summary(run.results, run.verdict, run.file, style));
   });
-  if (first_error) throw Error(*first_error);
+  attempt.finish();
 }
 
 /// How this process starts the ranks; nothing where it is one.
@@ -163,8 +133,13 @@ ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites)
   if (const auto how = relaunch_of(config, parsed)) return run_relaunched(config, *how);
   if (speaks_for_all()) {
     // Only where these files will be written; elsewhere the folder may not exist.
-    for (const SmallFile& f : small_files(config)) check_writable(f.option, f.file);
-    if (config.options.has("report")) check_writable("--report", config.options.text("report"));
+    std::vector<std::string> inputs = references_of(config.options);
+    for (const char* name : {"topology", "config", "exclude", "resume"})
+      inputs.push_back(config.options.text(name));
+    std::vector<Output> outputs = outputs_of(config.options);
+    check_outputs(outputs, inputs);
+    outputs.push_back({"--out", config.out});
+    check_distinct(outputs);
     for (const char* name : {"baseline", "history"}) {
       if (config.options.has(name) && access(config.options.text(name).c_str(), R_OK) != 0)
         throw_usage(fmt::format("--{}: cannot read '{}'", name, config.options.text(name)));

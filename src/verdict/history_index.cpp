@@ -171,16 +171,22 @@ std::vector<Snapshot> read_runs(const std::string& path, IndexUse use) {
   return runs;
 }
 
-std::vector<Snapshot> read_run_list(const std::string& list, IndexUse use) {
+std::vector<std::string> names_of(const std::string& list) {
   std::error_code code;
-  if (fs::exists(list, code) || list.find(',') == std::string::npos) return read_runs(list, use);
+  if (fs::exists(list, code)) return {list};
+  std::vector<std::string> names;
+  std::istringstream stream(list);
+  for (std::string name; std::getline(stream, name, ',');)
+    if (!name.empty()) names.push_back(name);
+  return names;
+}
+
+std::vector<Snapshot> read_run_list(const std::string& list, IndexUse use) {
+  const auto names = names_of(list);
+  if (names.empty()) bad("'" + list + "' names no results file");
   std::vector<Snapshot> runs;
-  std::istringstream names(list);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (name.empty()) continue;
+  for (const std::string& name : names)
     for (auto& run : read_runs(name, use)) runs.push_back(std::move(run));
-  }
-  if (runs.empty()) bad("'" + list + "' names no results file");
   order(runs);
   return runs;
 }

@@ -27,8 +27,10 @@ enum class IndexUse {
 /// read, in one line.
 std::vector<Snapshot> read_runs(const std::string& path, IndexUse use);
 
-/// "a.h5,b.h5" or one name, which may itself hold commas if it exists: the runs of all of them, ordered by
-/// their start.
+/// "a.h5,b.h5" or one name, which may itself hold commas if it exists, as a list without empty names.
+std::vector<std::string> names_of(const std::string& list);
+
+/// The runs of all that `list` names, ordered by their start.
 std::vector<Snapshot> read_run_list(const std::string& list, IndexUse use);
 
 /// Size and time of change of the file that a snapshot was made from.

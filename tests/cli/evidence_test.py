@@ -59,8 +59,10 @@ class WriteLimits(compare_test.FleetTest):
     def test_only_from_a_good_run(self):
         self.make("bad.h5", nodes=8)
         self.write("strict.toml", '[[limit]]\nmetric = "gemm/*:throughput"\nmin = "1 PFLOP/s"\n')
-        self.assert_error(["verdict", "bad.h5", "--limits", "strict.toml", "--write-limits", "l.toml"],
-                          "--write-limits: bad.h5 FAIL: PASS WARN")
+        failed = self.assay("verdict", "bad.h5", "--limits", "strict.toml", "--write-limits", "l.toml")
+        self.assert_code(failed, 2)
+        self.assertIn("--write-limits: bad.h5 is FAIL: limits come from a run that is PASS or WARN", failed.stderr)
+        self.assertFalse((self.dir / "l.toml").exists())
         self.assert_error(["verdict", "bad.h5", "--write-limits", "bad.h5"], "--write-limits: 'bad.h5'")
         self.assert_error(["verdict", "bad.h5", "--write-limits", "/nonexistent-folder/l.toml"], "--write-limits:")
 

@@ -10,6 +10,7 @@ import pathlib
 
 import harness
 
+FLEET = ["simulate", "--nodes", "8", "--metrics", "memory/triad-together", "-o"]
 READERS = [["inspect"], ["verdict"], ["export", "--csv"], ["export", "--jsonl"], ["export", "--table"], ["schema", "--check"]]
 
 
@@ -94,7 +95,53 @@ class Files(harness.CliTest):
         self.assert_error(["verdict", "copy.h5", "--json", "copy.h5"], "--json: 'copy.h5'")
         self.assertEqual((self.dir / "copy.h5").read_bytes(), self.good.read_bytes())
 
+    def test_a_fail_is_told_although_outputs_cannot_be_written(self):
+        self.assert_code(self.assay(*FLEET, "f.h5", "--fault", "dead:node=3,value=0"), 2)
+        for more, why in [(["--json", "/dev/full", "--junit", "v.xml"], "--json: cannot write '/dev/full'"),
+                          (["--write-limits", "l.toml", "--junit", "v.xml"], "--write-limits: f.h5 is FAIL")]:
+            with self.subTest(more):
+                result = self.assay("verdict", "f.h5", *more)
+                self.assert_code(result, 2)
+                self.assertIn("FAIL (exit 2)", result.stdout)
+                self.assertIn(why, result.stderr)
+                self.assertEqual(self.left_behind(), ["f.h5", "v.xml"])
+                (self.dir / "v.xml").unlink()
+        compared = self.assay("compare", "f.h5", "f.h5", "--json", "/dev/full")
+        self.assert_code(compared, 3)
+        self.assertIn("AMBIGUOUS (exit 3)", compared.stdout)
+
+    def test_outputs_replace_neither_inputs_nor_each_other(self):
+        (self.dir / "d").mkdir()
+        for name in ["d/a.h5", "b.h5", "c,d.h5"]:
+            self.assay(*FLEET, name)
+        self.write("l.toml", '[[limit]]\nmetric = "memory/*:bandwidth"\nmin = "1 B/s"\n')
+        (self.dir / "link.h5").symlink_to("b.h5")
+        before = {path: path.read_bytes() for path in self.dir.rglob("*") if path.is_file()}
+        for args, names in [(["verdict", "d", "--json", "d/a.h5"], "--json: 'd/a.h5' read"),
+                            (["verdict", "link.h5", "--json", "b.h5"], "--json: 'b.h5' read"),
+                            (["verdict", "b.h5", "--limits", "l.toml", "--write-limits", "l.toml"], "--write-limits: 'l.toml' read"),
+                            (["verdict", "b.h5", "--baseline", "d", "--json", "d/a.h5"], "--json: 'd/a.h5' read"),
+                            (["verdict", "b.h5", "--history", "d/a.h5,c,d.h5", "--nodes", "d/a.h5"], "--nodes: 'd/a.h5' read"),
+                            (["verdict", "b.h5", "--json", "x", "--junit", "./x"], "--junit: --json"),
+                            (["report", "d/a.h5,b.h5", "c,d.h5", "-o", "d/a.h5"], "--output: 'd/a.h5' read"),
+                            (["trend", "d/a.h5,b.h5", "-o", "link.h5"], "--output: 'link.h5' read"),
+                            (["compare", "d/a.h5,b.h5", "c,d.h5", "--json", "c,d.h5"], "--json: 'c,d.h5' read"),
+                            (["run", "--suites", "selftest", "--out", "x.h5", "--json", "./x.h5"], "--out: 'x.h5' --json")]:
+            with self.subTest(args):
+                self.assert_error(args, names)
+        self.assertEqual({path: path.read_bytes() for path in self.dir.rglob("*") if path.is_file()}, before)
+
+    def test_output_through_a_link_keeps_the_link(self):
+        (self.dir / "d").mkdir()
+        (self.dir / "link").symlink_to("d/v.json")
+        for _ in range(2):
+            self.assert_code(self.assay("verdict", self.good, "--json", "link"), 3)
+            self.assertTrue((self.dir / "link").is_symlink())
+        self.assertIn("INCONCLUSIVE", (self.dir / "d" / "v.json").read_text())
+
     def test_export_into_nowhere(self):
+        for form in ["--csv", "--jsonl"]:
+            self.assert_error(["export", self.good, form, "-o", "/dev/full"], "--output: '/dev/full': No space", code=3)
         self.assert_error(["export", self.good, "--csv", "-o", "/nonexistent-folder/x.csv"],
                           "--output: '/nonexistent-folder/x.csv'")
 
