@@ -95,6 +95,7 @@ class PartialReader {
   Path partial_;
   Trust trust_;
   std::shared_ptr<ValueCache> cache_;
+  std::unordered_map<std::int32_t, std::size_t> telemetry_of_;  ///< entity -> index of its table
 };
 
 /// The files of the cases in their order, damaged ones included.

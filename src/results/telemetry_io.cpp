@@ -26,22 +26,16 @@ std::string table_name(const TelemetryTable& table, const std::vector<Entity>* e
 
 }  // namespace
 
-void append(std::vector<TelemetryTable>& all, TelemetryTable&& one) {
-  const auto at =
-      std::find_if(all.begin(), all.end(), [&](const TelemetryTable& t) { return t.entity == one.entity; });
-  if (at == all.end()) {
-    all.push_back(std::move(one));
-    return;
-  }
-  const std::size_t before = at->t.size(), after = before + one.t.size();
-  at->t.insert(at->t.end(), one.t.begin(), one.t.end());
+void append(TelemetryTable& all, TelemetryTable&& one) {
+  const std::size_t before = all.t.size(), after = before + one.t.size();
+  all.t.insert(all.t.end(), one.t.begin(), one.t.end());
   for (auto& [name, values] : one.number) {
-    auto& column = at->number[name];
+    auto& column = all.number[name];
     column.resize(before, not_taken);
     column.insert(column.end(), values.begin(), values.end());
-    at->unit.emplace(name, one.unit[name]);
+    all.unit.emplace(name, one.unit[name]);
   }
-  for (auto& [name, values] : at->number) values.resize(after, not_taken);
+  for (auto& [name, values] : all.number) values.resize(after, not_taken);
 }
 
 std::string telemetry_problem(const TelemetryTable& table, std::size_t entities) {

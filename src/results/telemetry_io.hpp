@@ -10,8 +10,8 @@
 
 namespace assay::results {
 
-/// Appends what a case brought to what is there; a quantity that one of them lacks is NaN there.
-void append(std::vector<TelemetryTable>& all, TelemetryTable&& one);
+/// Appends what a case brought of an entity to what is there; a quantity that one of them lacks is NaN there.
+void append(TelemetryTable& all, TelemetryTable&& one);
 
 /// A message when lengths, names, units or the entity are wrong, else empty.
 std::string telemetry_problem(const TelemetryTable& table, std::size_t entities);
