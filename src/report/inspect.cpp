@@ -11,6 +11,7 @@
 #include "report/layout.hpp"
 #include "report/report.hpp"
 #include "report/summary_data.hpp"
+#include "results/case_name.hpp"
 
 namespace assay::report {
 namespace {
@@ -38,30 +39,30 @@ std::string counts_text(const Results& r) {
   for (const auto& e : r.entities) ++kinds[e.kind];
   std::string out = "entities      ";
   for (const auto& [kind, n] : kinds) out += fmt::format(" {} {}", n, kind);
-  std::size_t moved = 0, unsupported = 0, planned = 0;
+  std::size_t changed = 0, unreadable = 0, unsupported = 0, planned = 0;
   for (const auto& c : r.counters) {
-    if (std::isnan(c.before) && std::isnan(c.after)) {
-      ++unsupported;
-    } else {
-      moved += c.after != c.before ? 1 : 0;
-    }
+    const bool before = !std::isnan(c.before), after = !std::isnan(c.after);
+    unsupported += !before && !after ? 1 : 0;
+    unreadable += before != after ? 1 : 0;
+    changed += before && after && c.after != c.before ? 1 : 0;
   }
   for (const auto& p : r.plan) planned += p.state == "not_applicable" ? 0 : 1;
-  out += fmt::format("\ncases          {} of {} planned, {} not applicable\n", r.cases.size(), planned,
-                     r.plan.size() - planned);
+  const auto retests = static_cast<std::size_t>(std::ranges::count_if(
+      r.cases, [](const results::CaseData& c) { return results::retest_number(c.name) > 0; }));
+  out += fmt::format("\ncases          {} of {} planned, {} not applicable, {} measured again\n",
+                     r.cases.size() - retests, planned, r.plan.size() - planned, retests);
   out += fmt::format("miscompares    {}\n", r.errors.size());
-  out += fmt::format("counters       {} rows, {} moved, {} unsupported\n", r.counters.size(), moved,
-                     unsupported);
+  out += fmt::format("counters       {} rows, {} changed, {} unreadable, {} unsupported\n", r.counters.size(),
+                     changed, unreadable, unsupported);
   std::size_t samples = 0;
   for (const auto& table : r.telemetry) samples += table.t.size();
   if (!r.telemetry.empty())
     out += fmt::format("telemetry      {} series, {} samples, {} flags\n", r.telemetry.size(), samples,
                        r.flags.size());
   out += fmt::format("events         {}\n", r.events.size());
-  for (const auto& s : r.selftest) {
-    out += fmt::format("selftest       {} on {}: injected {} caught {} located {} counted {}\n", s.checker,
-                       entity_name(r, s.entity), s.injected, s.caught, s.located, s.counted);
-  }
+  for (const auto& [checker, s] : selftest_sums(r))
+    out += fmt::format("selftest       {}: injected {} caught {} located {} counted {}\n", checker,
+                       s.injected, s.caught, s.located, s.counted);
   return out;
 }
 
@@ -76,12 +77,18 @@ std::string unsupported_text(const Results& r, std::size_t width) {
 constexpr std::size_t fixed_width = 62;  ///< of a line of a metric, up to its worst entity
 
 std::string metric_line(const Results& r, const results::CaseData& c, const results::Metric& m,
-                        std::size_t worst_width) {
+                        std::size_t width) {
   const auto d = summarize(r, c, m);
   const std::string samples = d.n == 0 ? "no samples" : fmt::format("n={}", d.n);
-  return "  " + left(m.name, 24) + right(format_quantity(d.median, m.unit), 15) +
-         right(percent_text(d.spread), 8) + "  " + left(samples, 11) + fit(short_link(d.worst), worst_width) +
-         "\n";
+  const std::string worst = m.better == results::Better::none ? "" : short_link(d.worst);
+  std::string out = "  " + left(m.name, 24) + right(format_quantity(d.median, m.unit), 15) +
+                    right(percent_text(d.spread), 8) + "  " + left(samples, 11) +
+                    fit(worst, width - fixed_width) + "\n";
+  if (d.infinite > 0)
+    out += wrap(fmt::format("    infinite values: {}{}", d.first_infinite,
+                            d.infinite > 1 ? fmt::format(" and {} more", d.infinite - 1) : ""),
+                width, 6);
+  return out;
 }
 
 }  // namespace
@@ -102,7 +109,7 @@ std::string inspect_text(const Results& r, const std::string& file, const Style&
     const auto at = text.find(": " + state);
     if (at != std::string::npos) text.replace(at + 2, state.size(), paint(word, state, style));
     out += text;
-    for (const auto& m : c.metrics) out += metric_line(r, c, m, width - fixed_width);
+    for (const auto& m : c.metrics) out += metric_line(r, c, m, width);
     for (const auto& a : c.arrays) out += fmt::format("  {} ({} integers)\n", a.name, a.values.size());
   }
   if (!r.events.empty()) out += "\n";

@@ -58,8 +58,11 @@ MetricSummary summarize(const results::Results& results, const results::CaseData
   bool any = false;
   const double sign = m.better == results::Better::lower ? -1.0 : 1.0;
   for (std::size_t r = 0; r < medians.size(); ++r) {
+    const auto samples = row_samples(c, m, values, r);
+    if (!samples.empty() && !std::isfinite(medians[r]) && d.infinite++ == 0)
+      d.first_infinite = entity_name(results, c, r);
     if (std::isnan(medians[r])) continue;
-    d.n += static_cast<std::int64_t>(row_samples(c, m, values, r).size());
+    d.n += static_cast<std::int64_t>(samples.size());
     ++d.entities;
     if (!any || sign * medians[r] < sign * medians[worst]) worst = r;
     any = true;
@@ -72,6 +75,18 @@ MetricSummary summarize(const results::Results& results, const results::CaseData
   if (m.better == results::Better::lower && medians[worst] != 0)
     d.worst_deficit = 1.0 - d.median / medians[worst];
   return d;
+}
+
+std::map<std::string, results::SelftestRow> selftest_sums(const results::Results& results) {
+  std::map<std::string, results::SelftestRow> sums;
+  for (const auto& s : results.selftest) {
+    auto& sum = sums[s.checker];
+    sum.injected += s.injected;
+    sum.caught += s.caught;
+    sum.located += s.located;
+    sum.counted += s.counted;
+  }
+  return sums;
 }
 
 const results::Metric* headline(const results::CaseData& c) {

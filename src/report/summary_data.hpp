@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,16 @@ struct MetricSummary {
       results::not_taken;  ///< robust sigma over entities (over samples when there is one), relative
   std::int64_t n = 0;      ///< samples of all entities
   std::size_t entities = 0;
-  std::string worst;  ///< name
+  std::string worst;         ///< name
+  std::size_t infinite = 0;  ///< entities with infinite samples that no median can have
+  std::string first_infinite;
   double worst_deficit = results::not_taken;
 };
 MetricSummary summarize(const results::Results& results, const results::CaseData& c,
                         const results::Metric& m);
+
+/// Self-tests of all parts together, by checker.
+std::map<std::string, results::SelftestRow> selftest_sums(const results::Results& results);
 
 /// The metric a case is known by: the first with a direction that is no covariate; nullptr if there is none.
 const results::Metric* headline(const results::CaseData& c);

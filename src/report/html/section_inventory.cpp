@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
 #include "base/units.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
+#include "report/summary_data.hpp"
 
 namespace assay::report {
 namespace {
@@ -72,14 +74,7 @@ std::string inventory_tables(const Page& page) {
 }
 
 std::string selftests(const Page& page) {
-  std::map<std::string, results::SelftestRow> sums;
-  for (const auto& s : page.in.results.selftest) {
-    auto& sum = sums[s.checker];
-    sum.injected += s.injected;
-    sum.caught += s.caught;
-    sum.located += s.located;
-    sum.counted += s.counted;
-  }
+  const auto sums = selftest_sums(page.in.results);
   if (sums.empty())
     return none(
         "No detection self-test is in the file: that a checker would have seen a wrong value was not shown "
@@ -101,16 +96,21 @@ std::string environment(const Page& page) {
   if (by_key.empty()) return none("The file holds no environment.");
   std::vector<std::vector<Cell>> rows;
   for (const auto& [key, values] : by_key) {
-    std::size_t shown = 0;
-    for (const auto& [value, nodes] : values) {
-      if (++shown > 4) break;
+    constexpr std::size_t most = 4;
+    std::vector<std::pair<std::string, const std::vector<std::string>*>> order;
+    for (const auto& [value, nodes] : values) order.emplace_back(value, &nodes);
+    std::ranges::stable_sort(order, std::greater{}, [](const auto& one) { return one.second->size(); });
+    for (std::size_t i = 0; i < std::min(most, order.size()); ++i) {
+      const auto& nodes = *order[i].second;
       rows.push_back(
-          {cell(shown == 1 ? key : ""), cell(value, "wide"),
+          {cell(i == 0 ? key : ""), cell(order[i].first, "wide"),
            cell(values.size() == 1
                     ? (nodes.front().empty() ? "all" : fmt::format("{} nodes", nodes.size()))
                     : fmt::format("{}{}", nodes.front(),
                                   nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : ""))});
     }
+    if (order.size() > most)
+      rows.push_back({cell(""), cell(fmt::format("{} more values", order.size() - most), "wide"), cell("")});
   }
   return table("Versions and environment", {{"what"}, {"value", "wide"}, {"where"}}, rows, 20);
 }

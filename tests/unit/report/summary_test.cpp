@@ -171,8 +171,35 @@ TEST(Report, InspectListsCasesAndMetrics) {
   EXPECT_THAT(text, HasSubstr("gemm/fp32-n2048-together: pass, required"));
   EXPECT_THAT(text, HasSubstr("throughput"));
   EXPECT_THAT(text, HasSubstr("n=24"));
-  EXPECT_THAT(text, HasSubstr("selftest       gemm on cluster: injected 1 caught 1"));
+  EXPECT_THAT(text, HasSubstr("selftest       gemm: injected 1 caught 1"));
   EXPECT_THAT(text, HasSubstr("event 1.5 s node0 launch-warn"));
+}
+
+TEST(Report, InspectCountsRetestsApartAndNamesInfiniteParts) {
+  auto r = healthy();
+  const auto cases = std::to_string(r.cases.size());
+  r.cases.push_back(first_case(r));
+  r.cases.back().name += ".c1";
+  auto& m = first_case(r).metrics.front();
+  const std::size_t samples = first_case(r).samples();
+  for (std::size_t s = 0; s < samples; ++s) m.values[2 * samples + s] = HUGE_VAL;
+  results::Metric plain = m;
+  plain.name = "what_it_is";
+  plain.better = results::Better::none;
+  plain.values.assign(plain.values.size(), 1);
+  first_case(r).metrics.push_back(plain);
+  constexpr double none = results::not_taken;
+  for (const auto& [before, after] :
+       {std::pair(none, none), std::pair(1.0, none), std::pair(1.0, 2.0), std::pair(2.0, 2.0)})
+    r.counters.push_back({first_case(r).path(), 1, "c", before, after});
+  r.selftest.push_back(r.selftest.front());
+  const auto text = report::inspect_text(r, "run.h5", {});
+  EXPECT_THAT(text, HasSubstr("cases          " + cases + " of "));
+  EXPECT_THAT(text, HasSubstr(", 1 measured again"));
+  EXPECT_THAT(text, HasSubstr("1 changed, 1 unreadable, 1 unsupported"));
+  EXPECT_THAT(text, HasSubstr("selftest       gemm: injected 2 caught 2"));
+  EXPECT_THAT(text, HasSubstr("infinite values: node2/cores0-1\n"));
+  EXPECT_THAT(text, HasSubstr("  what_it_is                     1 FLOP/s    0.0%  n=24       \n"));
 }
 
 TEST(Report, TableHasOneRowPerPart) {
