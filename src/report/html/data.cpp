@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <ranges>
 
 #include "measure/statistics.hpp"
 #include "report/html/page.hpp"
@@ -161,6 +162,11 @@ Json telemetry_json(const Page& page) {
   constexpr std::size_t points = 1200;
   Json out = Json::array();
   for (const auto& t : page.in.results.telemetry) {
+    const auto drawn = [&](const auto& column) {
+      const auto at = page.drawn.find(column.first);
+      return at != page.drawn.end() && at->second.contains(t.entity);
+    };
+    if (std::ranges::none_of(t.number, drawn)) continue;
     const std::size_t every = std::max<std::size_t>(1, (t.t.size() + points - 1) / points);
     const auto kept = [&](const std::vector<double>& values) {
       Json list = Json::array();
@@ -168,7 +174,7 @@ Json telemetry_json(const Page& page) {
       return list;
     };
     Json quantities = Json::object();
-    for (const auto& [name, values] : t.number) {
+    for (const auto& [name, values] : t.number | std::views::filter(drawn)) {
       const auto unit = t.unit.find(name);
       quantities[name] = {{"unit", unit == t.unit.end() ? "" : unit->second}, {"values", kept(values)}};
     }
@@ -178,9 +184,15 @@ Json telemetry_json(const Page& page) {
 }
 
 Json flags_json(const Page& page) {
+  constexpr std::size_t most = 2000;
+  const auto& flags = page.in.results.flags;
+  const std::size_t every = std::max<std::size_t>(1, (flags.size() + most - 1) / most);
   Json out = Json::array();
-  for (const auto& f : page.in.results.flags)
-    out.push_back({{"t", rounded(f.t)}, {"part", f.entity}, {"flag", f.flag}, {"value", f.value}});
+  for (std::size_t i = 0; i < flags.size(); i += every)
+    out.push_back({{"t", rounded(flags[i].t)},
+                   {"part", flags[i].entity},
+                   {"flag", flags[i].flag},
+                   {"value", flags[i].value}});
   return out;
 }
 

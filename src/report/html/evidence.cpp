@@ -92,41 +92,27 @@ Timed thinned_in_time(Timed timed, std::size_t most) {
 
 using Spans = std::map<std::string, std::pair<double, double>>;
 
-/// Of the part itself, what is below it and what it is a part of.
-std::vector<bool> concerned_by(const results::Results& r, const std::string& name) {
-  std::vector<bool> out;
-  for (const auto& e : r.entities)
-    out.push_back(e.name == name || e.name.starts_with(name + "/") || name.starts_with(e.name + "/"));
-  return out;
-}
-
-std::vector<TimeMark> marks_of(const results::Results& r, const Spans& spans, const std::string& name) {
-  const std::vector<bool> near = concerned_by(r, name);
-  const auto concerns = [&](std::int32_t row) {
-    return row >= 0 && static_cast<std::size_t>(row) < near.size() && near[static_cast<std::size_t>(row)];
-  };
+std::vector<TimeMark> marks_of(const results::Results& r, const Spans& spans, const Seen::Rows& seen) {
   const auto who = [&](std::int32_t row) { return r.entities[static_cast<std::size_t>(row)].name; };
   std::vector<TimeMark> marks;
-  for (const auto& c : r.counters) {
-    const auto span = spans.find(c.case_path);
-    if (concerns(c.entity) && c.after > c.before && span != spans.end())
+  for (const auto* c : seen.counters)
+    if (const auto span = spans.find(c->case_path); span != spans.end())
       marks.push_back({span->second.first, span->second.second, "counter",
-                       fmt::format("{} {} +{:.15g}", who(c.entity), c.counter, c.after - c.before)});
-  }
-  for (const auto& e : r.events)
-    if (concerns(e.entity) && std::isfinite(e.t))
-      marks.push_back({e.t, e.t, "event", who(e.entity) + " " + e.kind + ": " + e.text});
+                       fmt::format("{} {} +{:.15g}", who(c->entity), c->counter, c->after - c->before)});
+  for (const auto* e : seen.events)
+    if (std::isfinite(e->t))
+      marks.push_back({e->t, e->t, "event", who(e->entity) + " " + e->kind + ": " + e->text});
   double last = 0;
   for (const auto& [path, span] : spans) last = std::max(last, span.second);
   std::map<std::pair<std::int32_t, std::string>, std::size_t> set;
-  for (const auto& f : r.flags) {
-    if (!concerns(f.entity) || !std::isfinite(f.t)) continue;
-    const auto key = std::pair(f.entity, f.flag);
-    if (f.value != 0) {
+  for (const auto* f : seen.flags) {
+    if (!std::isfinite(f->t)) continue;
+    const auto key = std::pair(f->entity, f->flag);
+    if (f->value != 0) {
       set[key] = marks.size();
-      marks.push_back({f.t, std::max(f.t, last), "flag", who(f.entity) + " " + f.flag});
+      marks.push_back({f->t, std::max(f->t, last), "flag", who(f->entity) + " " + f->flag});
     } else if (const auto it = set.find(key); it != set.end()) {
-      marks[it->second].to = f.t;
+      marks[it->second].to = f->t;
       set.erase(it);
     }
   }
@@ -169,7 +155,7 @@ std::vector<double> thinned(std::vector<double> values, std::size_t most) {
   return out;
 }
 
-std::vector<Evidence> evidence_of(const PageInput& in, std::size_t most) {
+std::vector<Evidence> evidence_of(const PageInput& in, const Seen& seen, std::size_t most) {
   const auto& j = in.judgement;
   std::map<std::string, const verdict::Series*> series;
   for (const auto& s : j.series) series.try_emplace(s.full(), &s);
@@ -185,7 +171,7 @@ std::vector<Evidence> evidence_of(const PageInput& in, std::size_t most) {
     if (it == series.end()) continue;
     Evidence e = evidence_for(in, *it->second, named_by(j, f, rows));
     e.finding = i;
-    if (!e.own_at.empty() || !e.again_at.empty()) e.marks = marks_of(in.results, spans, f.name);
+    if (!e.own_at.empty() || !e.again_at.empty()) e.marks = marks_of(in.results, spans, seen.near(f.name));
     if (!e.own.empty() || !e.again.empty()) all.push_back(std::move(e));
   }
   return all;

@@ -8,6 +8,6 @@
 namespace assay::report {
 
 /// The samples behind the findings that name a metric, in their order; at most `most` findings.
-std::vector<Evidence> evidence_of(const PageInput& input, std::size_t most);
+std::vector<Evidence> evidence_of(const PageInput& input, const Seen& seen, std::size_t most);
 
 }  // namespace assay::report

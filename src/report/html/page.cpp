@@ -87,14 +87,17 @@ std::string page_html(const PageInput& input) {
   // Of a large fleet the longest two, beside the rest.
   auto sensitivity = std::async(std::launch::async, verdict::sensitivity_of, std::cref(input.judgement));
   auto matrices = std::async(std::launch::async, matrices_of, std::cref(input.judgement));
+  const Seen seen(input.results);
   Page page{input,
+            seen,
             verdict::contract_of(input.judgement, input.verdict),
             {},
-            evidence_of(input, findings_with_samples),
+            evidence_of(input, seen, findings_with_samples),
             {},
             sweeps_of(input.judgement),
             {},
             spans_of(input.results),
+            drawn_parts(input.results),
             coverage_line(input.results)};
   page.sensitivity = sensitivity.get();
   page.matrices = matrices.get();

@@ -3,11 +3,14 @@
 // bytes.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "report/html/grouping.hpp"
+#include "report/html/seen.hpp"
 #include "results/model.hpp"
 #include "verdict/compare.hpp"
 #include "verdict/contract.hpp"
@@ -73,9 +76,15 @@ struct CaseSpan {
 /// Of the cases whose samples have times, by start.
 std::vector<CaseSpan> spans_of(const results::Results& results);
 
+/// Rows of the parts that are drawn of each quantity of telemetry: all, or of many those with the lowest, the
+/// middle and the highest medians.
+using DrawnParts = std::map<std::string, std::set<std::int32_t>>;
+DrawnParts drawn_parts(const results::Results& results);
+
 /// All that the sections show, made once.
 struct Page {
   const PageInput& in;
+  const Seen& seen;
   std::vector<verdict::ContractRow> contract;
   std::vector<verdict::Sensitivity> sensitivity;
   std::vector<Evidence> evidence;
@@ -83,6 +92,7 @@ struct Page {
   std::vector<Sweep> sweeps;
   std::vector<SweepLines> sweep_lines;  ///< [sweeps]
   std::vector<CaseSpan> spans;
+  DrawnParts drawn;
   std::string links;  ///< which were exercised; empty where none was
 };
 

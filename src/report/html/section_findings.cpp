@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
+#include <set>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -145,30 +147,18 @@ std::string facts_of(const results::Finding& f) {
 
 /// What a counter, an event or a throttle flag says of the part, in order of time.
 std::string circumstances(const Page& page, const results::Finding& f) {
-  const auto& r = page.in.results;
+  const auto name = [&](std::int32_t entity) { return cell(page.in.judgement.entities.name(entity)); };
+  const Seen::Rows seen = page.seen.near(f.name);
   std::vector<std::vector<Cell>> rows;
-  const auto concerns = [&](std::int32_t entity) {
-    const std::string& name = page.in.judgement.entities.name(entity);
-    return name == f.name || name.starts_with(f.name + "/") || f.name.starts_with(name + "/");
-  };
-  for (const auto& c : r.counters) {
-    if (rows.size() >= 40) break;
-    if (!concerns(c.entity) || !(c.after > c.before)) continue;
-    rows.push_back({cell(c.case_path), cell(page.in.judgement.entities.name(c.entity)), cell(c.counter),
-                    number_cell(fmt::format("{:.15g} \u2192 {:.15g}", c.before, c.after))});
-  }
-  for (const auto& e : r.events) {
-    if (rows.size() >= 60) break;
-    if (e.entity >= 0 && concerns(e.entity))
-      rows.push_back({cell(fmt::format("{:.1f} s", e.t)), cell(page.in.judgement.entities.name(e.entity)),
-                      cell(e.kind), cell(e.text, "wide")});
-  }
-  for (const auto& e : r.flags) {
-    if (rows.size() >= 80) break;
-    if (concerns(e.entity))
-      rows.push_back({cell(fmt::format("{:.1f} s", e.t)), cell(page.in.judgement.entities.name(e.entity)),
-                      cell(e.flag), cell(e.value != 0 ? "set" : "cleared")});
-  }
+  for (const auto* c : seen.counters | std::views::take(40))
+    rows.push_back({cell(c->case_path), name(c->entity), cell(c->counter),
+                    number_cell(fmt::format("{:.15g} \u2192 {:.15g}", c->before, c->after))});
+  for (const auto* e : seen.events | std::views::take(20))
+    rows.push_back(
+        {cell(fmt::format("{:.1f} s", e->t)), name(e->entity), cell(e->kind), cell(e->text, "wide")});
+  for (const auto* e : seen.flags | std::views::take(20))
+    rows.push_back({cell(fmt::format("{:.1f} s", e->t)), name(e->entity), cell(e->flag),
+                    cell(e->value != 0 ? "set" : "cleared")});
   if (rows.empty()) return "";
   return "<details class=\"more\"><summary>Counters, events and flags of this part</summary>" +
          table("What else was seen of it", {{"case or time"}, {"part"}, {"what"}, {"change", "num"}}, rows) +
@@ -187,6 +177,19 @@ std::string timeline_figure(const Evidence& e, std::size_t index, const results:
                 fmt::format("timeline/{}", index));
 }
 
+/// The node of a part, both of a link; empty where it has none, as a switch.
+std::string node_links(const std::string& name, const std::set<std::string>& nodes) {
+  std::string links;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('>', begin), name.size());
+    const std::string node = name.substr(begin, std::min(name.find('/', begin), end) - begin);
+    if (nodes.contains(node) && links.find(part_link(node)) == std::string::npos)
+      links += (links.empty() ? "<p class=\"links\">Node: " : ", ") + part_link(node);
+    begin = end + 1;
+  }
+  return links.empty() ? "" : links + "</p>";
+}
+
 }  // namespace
 
 std::string findings_section(const Page& page) {
@@ -194,6 +197,9 @@ std::string findings_section(const Page& page) {
   if (findings.empty()) return none("The verdict found nothing.");
   std::string out;
   std::size_t next = 0;
+  std::set<std::string> nodes;
+  for (const auto row : page.in.judgement.entities.nodes())
+    nodes.insert(page.in.judgement.entities.name(row));
   const auto open = [&](std::size_t i) { return i < 6 && findings[i].severity != "INFO"; };
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const auto& f = findings[i];
@@ -214,8 +220,7 @@ std::string findings_section(const Page& page) {
       out += none(f.metric.empty() ? "No samples belong to it: it is a fact, not a measurement."
                                    : "Samples of it are not in this page; see \u201cin the file\u201d.");
     out += facts_of(f) + circumstances(page, f);
-    out += "<p class=\"links\">" + (f.name == "cluster" ? std::string() : "Node: " + part_link(f.name)) +
-           "</p></details>\n";
+    out += node_links(f.name, nodes) + "</details>\n";
   }
   return out;
 }

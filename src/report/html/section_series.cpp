@@ -115,7 +115,8 @@ std::string sweep_table(const Sweep& s, const SweepLines& l) {
          "</details>";
 }
 
-/// The strictest bound of the contract on a metric, else what its baseline reached; NaN without either.
+/// The strictest bound of the contract on a metric, else what its baseline reached, of several strata the
+/// slowest; NaN without either.
 double bound_of(const Page& page, const verdict::Series& s, std::string& kind) {
   double bound = results::not_taken;
   const bool higher = s.better != results::Better::lower;
@@ -128,7 +129,8 @@ double bound_of(const Page& page, const verdict::Series& s, std::string& kind) {
   if (!std::isnan(bound) || baseline == nullptr) return bound;
   for (const auto& v : baseline->values) {
     if (v.metric != s.full() || s.first == nullptr || v.case_key != s.first->case_key) continue;
-    bound = verdict::value_of(v.log_rate, higher);
+    const double value = verdict::value_of(v.log_rate, higher);
+    if (std::isnan(bound) || (higher ? value < bound : value > bound)) bound = value;
     if (kind.empty()) kind = "baseline";
   }
   return bound;

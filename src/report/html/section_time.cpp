@@ -77,32 +77,33 @@ std::string time_picture(const Page& page, const std::string& name, const Quanti
     even = !even;
   }
   body += svg_axis_left(y, time_left, time_right, q.unit) + svg_axis(x, bottom, bottom - 4, "s", 8);
-  // Beyond a few, lines say less than the band that holds them.
   const std::size_t points = 400;
-  std::size_t drawn = 0;
-  for (const auto& [entity, line] : q.lines) {
-    if (++drawn > 24) break;
+  for (const auto entity : page.drawn.at(name)) {
+    const Line& line = q.lines.at(entity);
     Line out;
     const std::size_t every = std::max<std::size_t>(1, line.size() / points);
     for (std::size_t i = 0; i < line.size(); i += every)
       out.emplace_back(x.at(line[i].first), y.at(line[i].second));
     body += svg_path(out, q.lines.size() > 4 ? "line thin" : "line");
   }
+  // One mark at a place, however many parts had it at that time.
+  std::set<std::pair<int, bool>> flags;
+  std::set<int> wrong;
   for (const auto& f : page.in.results.flags)
-    body += svg_line(x.at(f.t), bottom - 10, x.at(f.t), bottom, f.value != 0 ? "flag set" : "flag");
+    if (std::isfinite(f.t) && flags.emplace(static_cast<int>(x.at(f.t)), f.value != 0).second)
+      body += svg_line(x.at(f.t), bottom - 10, x.at(f.t), bottom, f.value != 0 ? "flag set" : "flag");
   for (const auto& e : page.in.results.errors)
-    if (std::isfinite(e.t)) body += svg_dot(x.at(e.t), bottom - 4, 3, "mark-flag");
+    if (std::isfinite(e.t) && wrong.insert(static_cast<int>(x.at(e.t))).second)
+      body += svg_dot(x.at(e.t), bottom - 4, 3, "mark-flag");
   return svg(time_right + 20, bottom + 24, body, name + " over time, with the suites that ran");
 }
 
 /// The picture in numbers, for those who cannot see it.
 std::string time_table(const Page& page, const std::string& name, const Quantity& q) {
   std::vector<std::vector<Cell>> rows;
-  constexpr std::size_t most = 64;
-  for (const auto& [entity, line] : q.lines) {
-    if (rows.size() == most) break;
+  for (const auto entity : page.drawn.at(name)) {
     std::vector<double> values;
-    for (const auto& [t, v] : line) values.push_back(v);
+    for (const auto& [t, v] : q.lines.at(entity)) values.push_back(v);
     rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(entity))),
                     number_cell(quantity(std::ranges::min(values), q.unit)),
                     number_cell(quantity(median(values), q.unit)),
@@ -110,10 +111,16 @@ std::string time_table(const Page& page, const std::string& name, const Quantity
                     number_cell(std::to_string(values.size()))});
   }
   return "<details class=\"more\"><summary>As a table</summary>" +
-         table(name + " by part" +
-                   (q.lines.size() > most ? fmt::format(", {} of {}", most, q.lines.size()) : ""),
-               {{"part"}, {"least", "num"}, {"median", "num"}, {"most", "num"}, {"readings", "num"}}, rows) +
+         table(
+             name + " by part" +
+                 (q.lines.size() > rows.size() ? fmt::format(", {} of {}", rows.size(), q.lines.size()) : ""),
+             {{"part"}, {"least", "num"}, {"median", "num"}, {"most", "num"}, {"readings", "num"}}, rows) +
          "</details>\n";
+}
+
+std::string parts_text(std::size_t drawn, std::size_t all) {
+  if (drawn == all) return fmt::format("{} part{}", all, all == 1 ? "" : "s");
+  return fmt::format("{} of {} parts: those with the lowest, the middle and the highest medians", drawn, all);
 }
 
 std::string counters_table(const Page& page) {
@@ -147,6 +154,27 @@ std::vector<CaseSpan> spans_of(const results::Results& r) {
   return spans;
 }
 
+DrawnParts drawn_parts(const results::Results& r) {
+  constexpr std::size_t each = 8;
+  std::map<std::string, std::vector<std::pair<double, std::int32_t>>> medians;
+  for (const auto& table : r.telemetry)
+    for (const auto& [name, values] : table.number)
+      if (!std::ranges::all_of(values, [](double v) { return std::isnan(v); })) {
+        const double middle = median(values);  // NaN between two infinities
+        medians[name].emplace_back(std::isnan(middle) ? std::numeric_limits<double>::max() : middle,
+                                   table.entity);
+      }
+  DrawnParts drawn;
+  for (auto& [name, parts] : medians) {
+    std::ranges::sort(parts);
+    const std::size_t n = parts.size();
+    for (std::size_t i = 0; i < n; ++i)
+      if (n <= 3 * each || i < each || i >= n - each || (i >= (n - each) / 2 && i < (n + each) / 2))
+        drawn[name].insert(parts[i].second);
+  }
+  return drawn;
+}
+
 std::string telemetry_section(const Page& page) {
   const auto quantities = quantities_of(page.in.results);
   std::string out;
@@ -154,9 +182,8 @@ std::string telemetry_section(const Page& page) {
   for (const auto& [name, q] : quantities) {
     out += "<h3>" + escaped(name) + "</h3>" +
            figure(time_picture(page, name, q),
-                  fmt::format("{} part{}; shaded: which suite ran; at the bottom, ticks: throttle flags, "
-                              "dots: wrong values.",
-                              q.lines.size(), q.lines.size() == 1 ? "" : "s"),
+                  parts_text(page.drawn.at(name).size(), q.lines.size()) +
+                      "; shaded: which suite ran; at the bottom, ticks: throttle flags, dots: wrong values.",
                   "telemetry/" + name) +
            time_table(page, name, q);
   }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts a page shows beside a finding and over time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/unit/report/page_made.hpp"
+#include "verdict/baseline.hpp"
+
+namespace assay {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Seen, OfALinkBothEndsTheirNodesAndTheNicsThatItMayTake) {
+  auto r = fabricate::cluster(3);
+  const auto node = fabricate::row_named(r, "node1");
+  r.entities.push_back({"nic", "mac-2", "mac", "node1/eth1", node, -1});
+  for (const char* nic : {"node0/eth0", "node1/eth0", "node1/eth1", "node2/eth0"})
+    r.counters.push_back({"p2p/x", fabricate::row_named(r, nic), "rx_errors", 0, 1});
+  r.counters.push_back({"p2p/x", fabricate::row_named(r, "node1/cores0-1"), "unchanged", 1, 1});
+  r.events.push_back({1, node, "xid", "79"});
+  r.flags.push_back({1, fabricate::row_named(r, "node1/cores0-1"), "hw_thermal", 1});
+  const report::Seen seen(r);
+  const auto counters = [&](const std::string& name) {
+    std::string parts;
+    for (const auto* c : seen.near(name).counters)
+      parts += r.entities[static_cast<std::size_t>(c->entity)].name + " ";
+    return parts;
+  };
+  EXPECT_EQ(counters("node0/eth0>node1/eth1"), "node0/eth0 node1/eth1 ");
+  EXPECT_EQ(counters("node1/cores0-1>node0/cores0-1"), "node0/eth0 node1/eth0 node1/eth1 ");
+  EXPECT_EQ(counters("node0>node2"), "node0/eth0 node2/eth0 ");
+  EXPECT_EQ(counters("node1"), "node1/eth0 node1/eth1 ");
+  EXPECT_EQ(counters("node1/eth1"), "node1/eth1 ");
+  EXPECT_EQ(seen.near("node0/eth0>node1/eth1").events.size(), 1U);
+  EXPECT_TRUE(seen.near("node0/eth0>node1/eth1").flags.empty());
+  EXPECT_EQ(seen.near("node1").flags.size(), 1U);
+}
+
+TEST(Page, OfManyPartsTheExtremesAndTheMiddleAreDrawn) {
+  auto r = fleet(100);
+  const auto rows = fabricate::rows_of_kind(r, "device");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double value = static_cast<double>(i);
+    r.telemetry.push_back(
+        {rows[i], {0, 1, 2}, {{"temperature", {value, value, value}}}, {{"temperature", "K"}}});
+    for (int k = 0; k < 50; ++k) r.flags.push_back({1, rows[i], "hw_thermal", k % 2});
+    r.errors.push_back({"memory/triad-together", rows[i], 0, 1, 2, 2, 1});
+  }
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  const Json data = data_of(page);
+  ASSERT_EQ(data["telemetry"].size(), 24U);
+  for (const std::size_t at : {0U, 8U, 23U})
+    EXPECT_EQ(data["telemetry"][at]["part"], rows[at == 0 ? 0 : at == 8 ? 46 : 99]);
+  EXPECT_LE(data["flags"].size(), 2000U);
+  EXPECT_THAT(page, HasSubstr("24 of 100 parts: those with the lowest, the middle and the highest medians"));
+  const auto once = [&](const std::string& mark) { return page.find(mark) == page.rfind(mark); };
+  EXPECT_TRUE(once("class=\"flag set\"") && once("class=\"flag\"")) << "all at one time";
+}
+
+TEST(Page, AFindingLinksToNodesAlone) {
+  Made made(fleet(8, 0.7));
+  auto& f = made.verdict.findings.front();
+  for (const auto& [name, links] : std::map<std::string, std::string>{
+           {"switch:leaf1", "</dl></details>"},
+           {"node3/eth0>node4/eth0",
+            "Node: <a href=\"#node/node3\">node3</a>, <a href=\"#node/node4\">node4</a></p></details>"}}) {
+    f.name = name;
+    EXPECT_THAT(report::page_html(made.input()), HasSubstr(links)) << name;
+  }
+}
+
+TEST(Page, TheBoundOfPartsOfTwoKindsIsThatOfTheSlowerKind) {
+  auto r = fabricate::cluster(8);
+  verdict::Baseline baseline{"b", {}, {}, {}};
+  for (const int size : {1024, 4096, 16384}) {
+    const std::string name = "copy-" + std::to_string(size) + "-together";
+    fabricate::add_case(r, "memory", name, "bandwidth", "B/s", results::Better::higher, "device",
+                        fabricate::rows_of_kind(r, "device"), std::vector<double>(8, 1e9), 12);
+    for (const double rate : {2e9, 3e9})
+      baseline.values.push_back({"memory/" + name + ":bandwidth", "memory" + name, rate < 3e9 ? "A" : "B",
+                                 std::log(rate), 0, 8, 0});
+  }
+  verdict::Options options;
+  options.baseline = std::make_shared<const verdict::Baseline>(baseline);
+  const Made made(std::move(r), options);
+  const Json data = data_of(report::page_html(made.input()));
+  ASSERT_EQ(data["sweeps"].size(), 1U);
+  for (const Json& bound : data["sweeps"][0]["bound"]) EXPECT_NEAR(bound.get<double>(), 2e9, 1e5);
+}
+
+TEST(Page, OfManyValuesOfTheEnvironmentTheMostFrequentAreShown) {
+  auto r = fleet(8);
+  for (int i = 0; i < 6; ++i)
+    for (int node = 0; node <= i; ++node)
+      r.environment.push_back({"node" + std::to_string(node), "driver", "v" + std::to_string(i)});
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  const auto row = [](const char* what, const char* value) {
+    return std::string("<td>") + what + "</td><td class=\"wide\">" + value + "</td>";
+  };
+  EXPECT_THAT(page, HasSubstr(row("driver", "v5")));
+  EXPECT_THAT(page, HasSubstr(row("", "v2")));
+  EXPECT_THAT(page, testing::Not(HasSubstr(row("", "v1"))));
+  EXPECT_THAT(page, HasSubstr(row("", "2 more values")));
+}
+
+}  // namespace
+}  // namespace assay
