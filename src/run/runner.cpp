@@ -154,11 +154,15 @@ void Runner::tell_unreadable(const std::vector<double>& before, const std::vecto
                         parts_.entities.find("device", name));
 }
 
-std::string Runner::telemetry_text() {
+std::string Runner::telemetry_text(CaseRecord& record) {
   if (parts_.telemetry == nullptr) return {};
   const TelemetryChunk chunk = parts_.telemetry->take();
   if (chunk.series.empty() && chunk.flags.empty()) return {};
   const auto since = [&](double t) { return t - parts_.run_start_s; };
+  for (const auto& [device, count] : chunk.dropped)
+    record.event("telemetry",
+                 fmt::format("{}: throttle flags were set {} times more than are recorded", device, count),
+                 parts_.entities.find("device", device));
   Json series = Json::array(), flags = Json::array();
   for (const auto& s : chunk.series) {
     Json values = Json::object(), times = Json::array();
@@ -178,7 +182,8 @@ CaseReport Runner::run_case(const Case& c, double seconds) {
   auto before = counters_before();
   CaseRecord record = measure(c, seconds);
   std::string counters = counters_after(std::move(before), record);
-  return {record.serialize(), std::move(counters), telemetry_text(),
+  std::string telemetry = telemetry_text(record);
+  return {record.serialize(), std::move(counters), std::move(telemetry),
           parts_.injector != nullptr ? parts_.injector->never_fired() : std::vector<std::string>{}};
 }
 

@@ -40,7 +40,7 @@ class Runner {
   CaseRecord measure(const Case& c, double seconds);
   std::vector<double> counters_before();
   std::string counters_after(std::vector<double> before, CaseRecord& record);
-  std::string telemetry_text();
+  std::string telemetry_text(CaseRecord& record);
   /// What else runs on this rank's cores, once, where they are shared: `share` of a case.
   void name_other_process(double share, CaseRecord& record);
   void tell_unreadable(const std::vector<double>& before, const std::vector<double>& after,

@@ -2,6 +2,7 @@
 #include "telemetry/power_meter.hpp"
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -13,14 +14,16 @@ namespace assay {
 
 PackageEnergy::PackageEnergy(const std::string& root) {
   const std::string zones = root + "/sys/class/powercap";
+  std::map<std::string, std::string> folders;
+  // intel-rapl-mmio:0 is the same package as intel-rapl:0, which comes behind it.
   for (const std::string& zone : sysfs::entries(zones)) {
-    const std::string folder = zones + "/" + zone;
-    if (!sysfs::line(folder + "/name").starts_with("package") ||
-        std::isnan(sysfs::number(folder + "/energy_uj")))
-      continue;
+    const std::string folder = zones + "/" + zone, name = sysfs::line(folder + "/name");
+    if (name.starts_with("package") && !std::isnan(sysfs::number(folder + "/energy_uj")))
+      folders[name] = folder;
+  }
+  for (const auto& [name, folder] : folders)
     zones_.push_back(
         {folder + "/energy_uj", sysfs::number(folder + "/max_energy_range_uj") * 1e-6, unsupported});
-  }
 }
 
 double PackageEnergy::read() {

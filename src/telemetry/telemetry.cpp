@@ -64,7 +64,7 @@ constexpr auto reason_names = std::to_array<std::pair<unsigned long long, const 
     {nvml::throttle::display, "display"},
 });
 
-constexpr std::size_t most_samples = 4096, most_flags = 4096;
+constexpr std::size_t most_samples = 4096, most_flags = 4096;  ///< of a node or GPU in a case
 
 void thin_out(TelemetryChunk::Series& series) {
   const auto thin = [](std::vector<double>& values) {
@@ -97,6 +97,27 @@ std::string unit_of_quantity(const std::string& quantity) {
   return quantity == "pcie_width" ? "count" : "1";
 }
 
+void ThrottleFlags::add(double t, unsigned long long reasons, const std::string& gpu,
+                        std::vector<TelemetryChunk::Flag>& out) {
+  for (const auto& [bit, name] : reason_names) {
+    if (((reasons ^ recorded_) & bit) == 0) continue;
+    const bool set = (reasons & bit) != 0;
+    if (set && flags_ >= most_flags) {
+      dropped_ += (before_ & bit) == 0 ? 1 : 0;
+      continue;  // and what clears it; what clears a recorded one is never dropped
+    }
+    out.push_back({t, "device", gpu, name, set});
+    recorded_ ^= bit;
+    ++flags_;
+  }
+  before_ = reasons;
+}
+
+std::size_t ThrottleFlags::take() noexcept {
+  flags_ = 0;
+  return std::exchange(dropped_, 0);
+}
+
 struct Telemetry::Impl {
   std::string node;
   std::shared_ptr<NvmlThread> nvml;
@@ -106,9 +127,9 @@ struct Telemetry::Impl {
   TelemetryChunk chunk;  ///< series 0 is the node, the others its GPUs
   struct Last {
     double t = unsupported, energy_j = unsupported;
-    unsigned long long reasons = 0;
+    ThrottleFlags flags;
   };
-  std::vector<Last> last;                  ///< of each GPU; of the thread alone
+  std::vector<Last> last;                  ///< of each GPU
   std::optional<PeriodicSampler> sampler;  ///< after all that its thread uses
 
   Impl(std::string name, std::shared_ptr<NvmlThread> library, double hz, const std::string& root)
@@ -151,10 +172,7 @@ struct Telemetry::Impl {
     add_sample(chunk.series[gpu + 1], t, of.values);
     if (of.reasons.told != Told::value) return;
     const auto reasons = static_cast<unsigned long long>(of.reasons.value);
-    for (const auto& [bit, name] : reason_names)
-      if (((reasons ^ before.reasons) & bit) != 0 && chunk.flags.size() < most_flags)
-        chunk.flags.push_back({t, "device", gpu_name(gpu), name, (reasons & bit) != 0});
-    before.reasons = reasons;
+    before.flags.add(t, reasons, gpu_name(gpu), chunk.flags);
   }
 };
 
@@ -168,6 +186,10 @@ TelemetryChunk Telemetry::take() {
   const std::scoped_lock lock(impl_->mutex);
   TelemetryChunk out;
   out.flags = std::exchange(impl_->chunk.flags, {});
+  for (std::size_t gpu = 0; gpu < impl_->last.size(); ++gpu) {
+    if (const auto dropped = impl_->last[gpu].flags.take(); dropped > 0)
+      out.dropped.emplace_back(impl_->gpu_name(gpu), dropped);
+  }
   for (auto& series : impl_->chunk.series) {
     if (series.t.empty()) continue;
     out.series.push_back({series.entity_kind, series.entity_name, std::exchange(series.t, {}),

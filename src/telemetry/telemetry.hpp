@@ -26,6 +26,23 @@ struct TelemetryChunk {
   };
   std::vector<Series> series;
   std::vector<Flag> flags;
+  std::vector<std::pair<std::string, std::size_t>>
+      dropped;  ///< of a device: how often a flag was set unrecorded
+};
+
+/// Changes of the throttle flags of one GPU. Beyond a few thousand since they were taken, those that are set
+/// are dropped with what clears them.
+class ThrottleFlags {
+ public:
+  /// `reasons`: bits of nvml::throttle. Appends what changed since the call before.
+  void add(double t, unsigned long long reasons, const std::string& gpu,
+           std::vector<TelemetryChunk::Flag>& out);
+  /// How often a flag was set and dropped since the call before.
+  std::size_t take() noexcept;
+
+ private:
+  unsigned long long before_ = 0, recorded_ = 0;
+  std::size_t flags_ = 0, dropped_ = 0;
 };
 
 /// Unit of a quantity of telemetry, as in the schema of results.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -76,6 +77,23 @@ TEST(Telemetry, FlagsAreToldWhenTheyChange) {
   EXPECT_THAT(told, ::testing::ElementsAre("sw_power_cap+", "hw_thermal+", "hw_thermal-"));
 }
 
+TEST(Telemetry, ManyFlagsOfAGpuLoseNothingThatClearsOneThatIsRecorded) {
+  constexpr unsigned long long lasting = nvml::throttle::sw_thermal, flapping = nvml::throttle::sw_power_cap;
+  ThrottleFlags flags;
+  std::vector<TelemetryChunk::Flag> told;
+  for (int i = 0; i < 5000; ++i) flags.add(i, lasting | (i % 2 == 0 ? flapping : 0), "n/gpu0", told);
+  flags.add(5000, 0, "n/gpu0", told);
+  std::map<std::string, int> open;
+  for (const auto& flag : told) open[flag.flag] += flag.set ? 1 : -1;
+  EXPECT_THAT(open, ::testing::ElementsAre(std::pair("sw_power_cap", 0), std::pair("sw_thermal", 0)));
+  EXPECT_EQ(told.back().flag, "sw_thermal");
+  EXPECT_NEAR(static_cast<double>(told.size()), 4096, 2);
+  EXPECT_EQ(2500 - static_cast<std::size_t>(std::ranges::count(told, true, &TelemetryChunk::Flag::set)) + 1,
+            flags.take());
+  flags.add(5001, flapping, "n/gpu0", told);
+  EXPECT_TRUE(told.back().set) << "the next case has its own limit";
+}
+
 TEST(Telemetry, ASensorThatHangsDelaysNoCase) {
   FakeGpus fake;
   Node node;
@@ -108,9 +126,13 @@ TEST(NodeSensors, OneClockOfEachPackageTheHottestAndPowerFromEnergy) {
   tree.file("/sys/class/powercap/intel-rapl:0/energy_uj", "990000000");
   tree.file("/sys/class/powercap/intel-rapl:0:0/name", "dram")
       .file("/sys/class/powercap/intel-rapl:0:0/energy_uj", "1");
+  tree.file("/sys/class/powercap/intel-rapl-mmio:0/name", "package-0")
+      .file("/sys/class/powercap/intel-rapl-mmio:0/max_energy_range_uj", "1000000000");
+  tree.file("/sys/class/powercap/intel-rapl-mmio:0/energy_uj", "990000000");
   NodeSensors sensors(tree.root());
   EXPECT_TRUE(std::isnan(sensors.read(10).at("power")));
-  tree.file("/sys/class/powercap/intel-rapl:0/energy_uj", "90000000");
+  for (const char* zone : {"intel-rapl:0", "intel-rapl-mmio:0"})
+    tree.file("/sys/class/powercap/" + std::string(zone) + "/energy_uj", "90000000");
   const auto values = sensors.read(11);
   EXPECT_EQ(values.at("cpu_clock"), 2.5e9) << "CPUs 0 and 2";
   EXPECT_NEAR(values.at("temperature"), 334.15, 1e-9);
