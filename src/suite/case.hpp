@@ -77,6 +77,9 @@ struct Case {
   double expected_s() const noexcept { return (serial ? seconds * turns : seconds) + overhead_seconds; }
 };
 
+/// Why a case has too little memory, in bytes: what it needs (0: unknown) and what the plan may use per rank.
+std::string too_little_memory(std::uint64_t needed, std::uint64_t budget);
+
 /// Devices that work at the same time, as the end of a title: "all cores", "one rank at a time", "all GPUs",
 /// "one GPU at a time".
 std::string together_words(bool gpus, bool together);

@@ -75,7 +75,13 @@ class Planner {
     // A run of everything burns only in a soak, and pulses are never a matter of course.
     if (input_.config.level == Level::soak || input_.config.options.has("suites")) cases.push_back(mixed());
     if (input_.config.options.has("burn.pulse"))
-      for (const std::string& hz : input_.config.options.list("burn.pulse")) cases.push_back(pulse(hz));
+      for (const std::string& hz : input_.config.options.list("burn.pulse")) {
+        cases.push_back(pulse(hz));
+        const auto same = [&](const Case& c) { return c.name == cases.back().name; };
+        if (std::any_of(cases.begin(), cases.end() - 1, same))
+          throw_usage(
+              fmt::format("--burn.pulse: '{}' makes another case of the name {}", hz, cases.back().name));
+      }
     for (const Case& c : cases)
       if (c.not_applicable.empty() && c.expected_s() > 0.9 * input_.config.budget_s())
         throw_usage(fmt::format("--burn.duration: {} takes {}, which does not fit the {} of level {}", c.name,
@@ -123,9 +129,7 @@ class Planner {
     while (m.links_bytes > mib / 16 && 2 * links_slots * m.links_bytes > memory / 4) m.links_bytes /= 2;
     if (options.has("burn.message"))
       m.links_bytes = std::max<std::size_t>(options.bytes("burn.message") / 4096 * 4096, 4096);
-    const std::size_t others = m.arena_bytes();
-    m.memory_bytes = memory > others ? memory_of(input_.config.level, memory - others) : 0;
-    if (options.has("burn.memory")) m.memory_bytes = options.bytes("burn.memory") / granule * granule;
+    if (m.has(Component::memory)) m.memory_bytes = memory_for(m);
     c.bytes = m.arena_bytes();
     c.seconds = c.min_seconds = m.duration_s;
     // Filling and checking all of the memory, at what even a slow core reaches; products that warm up; data
@@ -138,9 +142,21 @@ class Planner {
                     {"ramp_s", m.ramp_s},           {"distribution", "uniform[-1,1)"}};
     if (m.parts.empty())
       c.not_applicable = "none of the requested parts exists here";
-    else if (m.memory_bytes < granule || c.bytes > memory)
-      c.not_applicable = "the plan may use only " + format_bytes(memory) + " per rank";
+    else if (c.bytes > memory)
+      c.not_applicable = too_little_memory(c.bytes, memory);
     return c;
+  }
+
+  /// As asked for, else by level what the other parts leave of the plan's memory; at least a granule.
+  std::size_t memory_for(const Mixed& others) const {
+    const OptionValues& options = input_.config.options;
+    if (options.has("burn.memory")) {
+      const std::size_t bytes = options.bytes("burn.memory") / granule * granule;
+      if (bytes == 0) throw_usage("--burn.memory: must be at least " + format_bytes(granule));
+      return bytes;
+    }
+    const std::size_t memory = input_.memory_per_rank_bytes, used = others.arena_bytes();
+    return std::max(granule, memory_of(input_.config.level, memory > used ? memory - used : 0));
   }
 
   Case pulse(const std::string& text) const {
@@ -184,7 +200,7 @@ class Planner {
     while (n > 64 && bytes() > input_.memory_per_rank_bytes) n /= 2;
     c.bytes = bytes();
     if (c.bytes > input_.memory_per_rank_bytes)
-      c.not_applicable = "the plan may use only " + format_bytes(input_.memory_per_rank_bytes) + " per rank";
+      c.not_applicable = too_little_memory(c.bytes, input_.memory_per_rank_bytes);
     c.seconds = c.min_seconds = train.pulses * train.period_s;
     c.overhead_seconds = 1;
     c.parameters = {{"mode", "together"},

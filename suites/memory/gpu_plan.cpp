@@ -53,8 +53,7 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   c.parameters["numa"] = domain;
   c.parameters["bytes"] = copy_bytes;
   if (c.bytes > input.memory_per_rank_bytes)
-    c.not_applicable =
-        "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mebibyte) + " MiB per rank";
+    c.not_applicable = too_little_memory(c.bytes, input.memory_per_rank_bytes);
   return c;
 }
 
@@ -75,8 +74,9 @@ Case local_case(const PlanInput& input, bool together, int turns) {
   c.parameters["bytes"] = copy_bytes;
   c.parameters["pieces"] = pieces;
   if (c.bytes < gpu_cache_multiple * assumed_gpu_cache)
-    c.not_applicable = "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mebibyte) +
-                       " MiB per rank, and caches hold a part of that";
+    c.not_applicable =
+        too_little_memory(gpu_cache_multiple * assumed_gpu_cache, input.memory_per_rank_bytes) +
+        ", and caches hold a part of that";
   return c;
 }
 

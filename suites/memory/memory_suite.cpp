@@ -117,11 +117,6 @@ class Planner {
     c.overhead_seconds = 0.02 + setup_s;
   }
 
-  void not_enough(Case& c) const {
-    c.not_applicable =
-        "the plan may use only " + std::to_string(input_.memory_per_rank_bytes / mib) + " MiB per rank";
-  }
-
   void add_bandwidth(const std::string& name, bool together) {
     StreamOp op = StreamOp::triad;
     for (const StreamOp candidate : {StreamOp::read, StreamOp::write, StreamOp::copy})
@@ -145,7 +140,7 @@ class Planner {
     c.parameters["elements"] = w.count;
     c.parameters["cached"] = w.cached ? 1 : 0;
     c.parameters["distribution"] = op == StreamOp::write ? "constant" : "random 50-bit integers";
-    if (w.count == 0) not_enough(c);
+    if (w.count == 0) c.not_applicable = too_little_memory(0, input_.memory_per_rank_bytes);
     // A lone rank surely has a core's bandwidth; checks and refills move about as much as the pass.
     const double alone = on_gpus() ? bandwidth_ : std::max(bandwidth_, 4e9);
     const double rate = together ? bandwidth_ : alone;
@@ -168,7 +163,7 @@ class Planner {
     c.in_every_pass = !cached;
     c.parameters["cached"] = cached ? 1 : 0;
     c.parameters["bytes"] = c.bytes;
-    if (c.bytes == 0) not_enough(c);
+    if (c.bytes == 0) c.not_applicable = too_little_memory(mib, input_.memory_per_rank_bytes);
     // Building the cycle: about 25 ns for each 64-byte line; many threads of a GPU do it at once, and a load
     // takes it longer.
     if (on_gpus())
@@ -215,7 +210,8 @@ class Planner {
     c.addresses = true;
     c.parameters["pattern"] = share.name;
     if (share.pause_s > 0) c.parameters["pause_s"] = level_.retention_s;
-    if (share.bytes > input_.memory_per_rank_bytes) not_enough(c);
+    if (share.bytes > input_.memory_per_rank_bytes)
+      c.not_applicable = too_little_memory(share.bytes, input_.memory_per_rank_bytes);
     cases_.push_back(std::move(c));
   }
 

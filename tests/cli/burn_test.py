@@ -16,6 +16,14 @@ class Burn(harness.CliTest):
         names = [n.decode() for n in file["entities/name"][:]]
         return {(case.decode(), names[entity].split("/")[-1]) for case, entity in zip(file["errors/case"][:], file["errors/entity"][:])}
 
+    def test_options_that_cannot_be_are_refused(self):
+        plan = ["plan", "--suites", "burn", "--level", "smoke"]
+        for hertz, name in [("1,1", "pulse-1000ms-d50-together"), ("7,7.01", "pulse-143ms-d50-together")]:
+            self.assert_error([*plan, "--burn.pulse", hertz], f"--burn.pulse: '{hertz.split(',')[1]}' {name}")
+        self.assert_error([*plan, "--burn.memory", "1MiB"], "--burn.memory: 2 MiB")
+        self.assertNotIn("needs 1000 GiB", self.assay(*plan, "--burn.parts", "compute", "--burn.memory", "1000GiB").stdout)
+        self.assertIn("needs 1000 GiB; the memory budget is", self.assay(*plan, "--burn.memory", "1000GiB").stdout)
+
     def planned(self, *args):
         result = self.assay("plan", *args)
         self.assert_code(result, 0)
@@ -53,6 +61,8 @@ class Burn(harness.CliTest):
                 self.assert_code(result, 2)
                 with self.open() as file:
                     self.assertEqual(self.miscompares(file), {("burn/mixed-together", "cores1")})
+                    self.assertEqual(file["cases/burn/mixed-together"].attrs["addresses"], 0)
+                    self.assertLess(max(file["errors/index"]), 64 * 2**20 // 8)  # words of the memory under test
 
     def test_pulses_are_in_phase_and_every_one_is_verified(self):
         # Pulses begin where they should, but for a machine that is busy with something else: there are three tries.
