@@ -114,7 +114,7 @@ struct CaseData {
 struct Miscompare {
   std::string case_path;  ///< suite/name
   std::int32_t entity = -1;
-  std::uint64_t index = 0;  ///< byte address offset in the arena (memory) or element index
+  std::uint64_t index = 0;  ///< byte offset in memory where CaseTraits::addresses, else of the element
   std::uint64_t expected = 0, actual = 0, reread = 0;  ///< raw bits; xor is derived
   double t = 0;
   std::int32_t sm = -1, warp = -1,

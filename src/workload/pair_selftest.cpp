@@ -70,7 +70,7 @@ void run_pair_selftest(const Case& c, Context& context) {
   if (before.count != 0) {  // a true fault, not the one made here
     results::Miscompare record;
     record.entity = context.device_entity;
-    record.index = before.first_index * 8;
+    record.index = before.first_index;
     record.expected = before.expected;
     record.actual = record.reread = before.actual;
     record.t = context.since_start(begin);

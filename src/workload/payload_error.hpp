@@ -14,7 +14,7 @@ namespace assay::workload {
 inline void record_payload_error(const PayloadError& bad, Context& context) {
   results::Miscompare record;
   record.entity = context.device_entity;
-  record.index = bad.byte_index;
+  record.index = bad.byte_index / 8;
   record.expected = bad.expected;
   record.actual = bad.actual;
   record.reread = bad.reread;

@@ -246,9 +246,9 @@ double MemoryBurner::sweep(std::size_t chunk, bool verify, bool write) {
   const double t = recorder_.since_start(now_s());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const kernels::ErrorRecord& e = records[i];
-    recorder_.wrong({"", recorder_.entity(), (begin + e.index) * sizeof(std::uint64_t), e.expected, e.actual,
-                     e.reread, t, e.sm, e.warp, e.lane},
-                    i + 1 == records.size() ? log.count() - i : 1);
+    recorder_.wrong(
+        {"", recorder_.entity(), begin + e.index, e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
+        i + 1 == records.size() ? log.count() - i : 1);
   }
   if (log.count() > 0 && told_++ < 4)
     recorder_.event(

@@ -89,14 +89,14 @@ class Copies {
 
   void tell(const PayloadErrors& errors, std::size_t offset, const char* where) {
     if (errors.count == 0) return;
-    const std::uint64_t first = offset + 8 * errors.first_index;
+    const std::uint64_t first = offset / 8 + errors.first_index;
     context_.record.miscompare({"", context_.device_entity, first, errors.expected, errors.actual,
                                 errors.actual, context_.since_start(now_s())},
                                errors.count);
     if (told_++ < 4)
       context_.record.event("memory-fault",
                             std::to_string(errors.count) + " wrong words " + where + ", the first at byte " +
-                                std::to_string(first),
+                                std::to_string(8 * first),
                             context_.device_entity);
   }
 
