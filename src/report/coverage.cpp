@@ -8,6 +8,7 @@
 #include "report/layout.hpp"
 #include "report/report.hpp"
 #include "report/summary_data.hpp"
+#include "results/export.hpp"
 #include "verdict/link_coverage.hpp"
 
 namespace assay::report {
@@ -15,23 +16,16 @@ namespace {
 
 using verdict::LinkUse;
 
-/// A field of CSV: quoted where it must be.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 void add_row(std::string& out, const char* level, const std::string& a, const std::string& b,
              const LinkUse& use) {
-  out += fmt::format("{},{},{},{:.0f},{}\n", level, field(a), field(b), use.bytes, use.cases.size());
+  out += fmt::format("{},{},{},", level, results::csv_field(a), results::csv_field(b));
+  out += use.known ? fmt::format("{:.0f},{}\n", use.bytes, use.cases.size()) : ",\n";
 }
 
 std::string idle_text(const std::vector<std::string>& idle) {
   constexpr std::size_t shown = 6;
   if (idle.empty()) return "";
-  std::string text = "; no bytes over " + idle.front();
+  std::string text = "; no traffic on " + idle.front();
   for (std::size_t i = 1; i < std::min(idle.size(), shown); ++i) text += ", " + idle[i];
   return text + (idle.size() > shown ? fmt::format(" and {} more", idle.size() - shown) : "");
 }
@@ -74,11 +68,11 @@ std::string coverage_line(const results::Results& results) {
   if (coverage.nics.size() > along) text += fmt::format(" and {} across rails", coverage.nics.size() - along);
   std::vector<std::string> idle;
   for (const auto& [row, use] : coverage.cables)
-    if (use.bytes == 0) idle.push_back(entity_name(results, row));
+    if (coverage.idle(use)) idle.push_back(entity_name(results, row));
   std::size_t crossed = 0;
   for (const auto& [pair, use] : coverage.switches) {
     crossed += use.bytes > 0 ? 1 : 0;
-    if (use.bytes == 0) idle.push_back(pair.first + "-" + pair.second);
+    if (coverage.idle(use)) idle.push_back(pair.first + "-" + pair.second);
   }
   if (!coverage.switches.empty())
     text += fmt::format(", {} of {} pairs of switches", crossed, coverage.switches.size());

@@ -34,7 +34,8 @@ std::string nodes_text(const results::Results& results, const results::VerdictDa
 std::string verdict_prometheus(const results::Results& results, const results::VerdictData& verdict);
 
 /// --coverage: CSV of links between nodes, `level,from,to,bytes,cases`: pairs of nodes and NICs that were
-/// measured, with a topology the cable of every NIC and all pairs of switches, with 0 where nothing went.
+/// measured, with a topology the cable of every NIC and all pairs of switches, with 0 where nothing went and
+/// empty bytes and cases where no record tells.
 std::string coverage_csv(const results::Results& results, const results::VerdictData& verdict);
 /// The same in a line; empty where no nodes talked to each other.
 std::string coverage_line(const results::Results& results);

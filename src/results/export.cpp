@@ -105,7 +105,7 @@ void add_number(std::string& text, double value) {
 /// As JSON has it: shortest, and with a point, so that readers see no whole number.
 void add_json_number(std::string& text, double value) {
   if (!std::isfinite(value)) {
-    text += "null";
+    text += std::isnan(value) ? "null" : value > 0 ? "\"inf\"" : "\"-inf\"";
     return;
   }
   std::array<char, 40> digits{};
@@ -117,16 +117,7 @@ void add_json_number(std::string& text, double value) {
 
 Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-void add_field(std::string& line, std::string_view field) {
-  if (field.find_first_of(",\"\r\n") == std::string::npos) {
-    line += field;
-  } else {
-    line += '"';
-    for (const char c : field) line.append(c == '"' ? 2 : 1, c);
-    line += '"';
-  }
-  line += ',';
-}
+void add_field(std::string& line, std::string_view field) { line.append(csv_field(field)).append(1, ','); }
 
 class CsvLines : public Lines {
   using Lines::Lines;
@@ -239,6 +230,13 @@ Json run_json(const RunInfo& info) {
 }
 
 }  // namespace
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + "\"";
+}
 
 void export_csv(const Results& r, std::ostream& out) {
   out << "run_id,suite,case,state,metric,role,unit,better,entity_kind,entity_name,entity_id,node,rank,source,"

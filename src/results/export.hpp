@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ostream>
+#include <string>
+#include <string_view>
 
 #include "results/model.hpp"
 
@@ -14,7 +16,11 @@ namespace assay::results {
 void export_csv(const Results& results, std::ostream& out);
 
 /// The same as JSON objects, one per line, told apart by `record`: one `run`, then for every case a `case`
-/// (with its parameters, so that skipped ones appear too), its `sample`s and its `array`s. NaN is null.
+/// (with its parameters, so that skipped ones appear too), its `sample`s and its `array`s. As in --json, NaN
+/// is null and infinities are the texts "inf" and "-inf".
 void export_jsonl(const Results& results, std::ostream& out);
+
+/// A field of CSV: in quotes where it must be.
+std::string csv_field(std::string_view text);
 
 }  // namespace assay::results

@@ -67,9 +67,12 @@ class Collector {
       use(out_.nodes[ordered(a, b)]);
       const auto near = nic_of(from, a), far = nic_of(to, b);
       if (near >= 0 && far >= 0) use(out_.nics[ordered(near, far)]);
+      for (const auto& [nic, node] : {std::pair(near, a), std::pair(far, b)})
+        if (nic < 0) unresolved_.insert(node);
       for (const auto nic : {near, far})
         if (const auto cable = out_.cables.find(nic); cable != out_.cables.end()) use(cable->second);
       const std::string &x = places_.leaf_of(from), &y = places_.leaf_of(to);
+      off_switches_ = off_switches_ || x.empty() || y.empty();
       if (!x.empty() && !y.empty() && x != y) use(out_.switches[ordered(x, y)]);
     }
   }
@@ -79,8 +82,10 @@ class Collector {
     std::map<std::string, bool> sends;  // whether a case is one of messages
     for (const auto& c : j_.results.cases) sends[c.path()] = c.find("payload") != nullptr && c.kind == "link";
     std::map<std::int32_t, LinkUse> moved;
+    std::set<std::int32_t> readable;
     for (const auto& row : j_.results.counters) {
       if (row.counter != "tx_bytes" && row.counter != "rx_bytes") continue;
+      if (!std::isnan(row.before)) readable.insert(row.entity);
       const double delta = row.after - row.before;
       const auto at = sends.find(row.case_path);
       if (!(delta > 0) || at == sends.end() || !at->second) continue;
@@ -91,7 +96,11 @@ class Collector {
     for (auto& [nic, cable] : out_.cables) {
       const auto it = moved.find(nic);
       if (cable.bytes == 0 && it != moved.end() && it->second.bytes >= least_moved) cable = it->second;
+      if (cable.bytes == 0)
+        cable.known = out_.any() && (!unresolved_.contains(j_.entities.node(nic)) || readable.contains(nic));
     }
+    for (auto& [pair, use] : out_.switches)
+      if (use.bytes == 0) use.known = out_.any() && !off_switches_;
   }
 
  private:
@@ -105,6 +114,8 @@ class Collector {
   const Judgement& j_;
   network::Places places_;
   LinkCoverage& out_;
+  std::set<std::int32_t> unresolved_;  ///< nodes with messages over one of several NICs
+  bool off_switches_ = false;          ///< some message between switches that are not known
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace assay::verdict {
 /// Traffic of a link, both directions.
 struct LinkUse {
   double bytes = 0;
+  bool known = true;            ///< false where it may have carried bytes that no record attributes to it
   std::set<std::string> cases;  ///< suite/name, without repeats
 };
 
@@ -32,6 +33,8 @@ struct LinkCoverage {
   /// the other. Links between switches are unknown.
   std::map<std::pair<std::string, std::string>, LinkUse> switches;
 
+  /// Known to have carried nothing.
+  static bool idle(const LinkUse& use) noexcept { return use.known && use.bytes == 0; }
   bool any() const noexcept { return !nodes.empty(); }
 };
 

@@ -198,13 +198,16 @@ std::string coverage_of(const Page& page) {
   std::vector<std::string> idle;
   const auto counted = [&](const auto& uses, const auto& name) {
     idle.clear();
-    std::size_t used = 0;
+    std::size_t used = 0, unknown = 0;
     for (const auto& [key, use] : uses) {
       if (use.bytes > 0)
         ++used;
-      else
+      else if (coverage.idle(use))
         idle.push_back(name(key));
+      else
+        ++unknown;
     }
+    if (unknown > 0) idle.push_back(fmt::format("{} unknown", unknown));
     return used;
   };
   add("pairs of nodes", coverage.nodes.size(), coverage.node_pairs, "");

@@ -157,5 +157,22 @@ TEST(Export, JsonLinesHoldEverySampleAndEveryCase) {
   EXPECT_EQ(nulls, 7u);  // the clock of the second entity was not read
 }
 
+TEST(Export, JsonLinesKeepInfinitiesAsText) {
+  Results r = sample_results();
+  r.cases = {r.cases[0]};
+  for (const double value : {HUGE_VAL, -HUGE_VAL}) {
+    r.cases[0].metrics[0].values[0] = value;
+    std::ostringstream out;
+    export_jsonl(r, out);
+    EXPECT_NE(out.str().find(value > 0 ? "\"value\":\"inf\"}" : "\"value\":\"-inf\"}"), std::string::npos);
+  }
+}
+
+TEST(Export, CsvFieldsAreQuotedWhereTheyMustBe) {
+  EXPECT_EQ(csv_field("a b"), "a b");
+  EXPECT_EQ(csv_field("a\rb"), "\"a\rb\"");
+  EXPECT_EQ(csv_field("a\"b"), "\"a\"\"b\"");
+}
+
 }  // namespace
 }  // namespace assay::results

@@ -58,8 +58,8 @@ TEST(LinkCoverage, CountsPairsAndSaysWhatCarriedNothing) {
   EXPECT_EQ(coverage.switches.at({"leaf0", "leaf1"}).bytes, 200);
   EXPECT_EQ(coverage.switches.at({"rail0", "rail1"}).bytes, 0);
   EXPECT_EQ(report::coverage_line(r),
-            "links: 2 of 6 pairs of nodes, 2 of 12 pairs of NICs, 1 of 2 pairs of switches, 400 B; no bytes "
-            "over node3/eth0, node0/eth1, node1/eth1, node2/eth1, "
+            "links: 2 of 6 pairs of nodes, 2 of 12 pairs of NICs, 1 of 2 pairs of switches, 400 B; no "
+            "traffic on node3/eth0, node0/eth1, node1/eth1, node2/eth1, "
             "node3/eth1, rail0-rail1");
   const auto csv = report::coverage_csv(r, {});
   EXPECT_THAT(csv, HasSubstr("level,from,to,bytes,cases\nnode,node0,node1,200,1\n"));
@@ -84,6 +84,14 @@ TEST(LinkCoverage, WhereANodeHasSeveralNicsTheirCountersTell) {
   EXPECT_EQ(coverage.cables.at(nic).bytes, 3e6);
   EXPECT_EQ(coverage.cables.at(row_named(r, "node0/eth0")).bytes, 0)
       << "what a kernel says to its neighbours";
+  EXPECT_TRUE(coverage.idle(coverage.cables.at(row_named(r, "node0/eth0"))));
+  EXPECT_FALSE(coverage.cables.at(row_named(r, "node0/eth1")).known) << "it has no counter";
+  const auto csv = report::coverage_csv(r, {});
+  EXPECT_THAT(csv, HasSubstr("\ncable,node0/eth0,leaf0,0,0\n"));
+  EXPECT_THAT(csv, HasSubstr("\ncable,node0/eth1,rail0,,\n"));
+  r.cases[0].metrics.pop_back();
+  EXPECT_THAT(report::coverage_csv(r, {}), HasSubstr("\ncable,node1/eth1,rail0,,\n"))
+      << "no bytes were recorded";
 }
 
 TEST(LinkCoverage, IsSilentWithoutMessagesBetweenNodes) {
