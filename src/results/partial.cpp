@@ -360,10 +360,8 @@ void PartialReader::take(StoredBundle&& stored, const Path& path, const Each& ea
   if (each_file) each_file(path, stored);
   for (TelemetryTable& table : bundle.telemetry) {
     const auto [at, first] = telemetry_of_.try_emplace(table.entity, telemetry.size());
-    if (first)
-      telemetry.push_back(std::move(table));
-    else
-      append(telemetry[at->second], std::move(table));
+    if (first) telemetry.emplace_back().entity = table.entity;
+    append(telemetry[at->second], std::move(table));
   }
   move_to(bundle.errors, errors);
   move_to(bundle.counters, counters);
