@@ -141,7 +141,7 @@ ExitCode trend_command(const Parsed& parsed) {
   check_outputs({{"--output", values.text("output")}}, {input});
   const auto runs = verdict::read_run_list(input, verdict::IndexUse::read);
   if (runs.size() < 2)
-    throw_usage(fmt::format("trend: {} holds {} run{}: two or more make a trend", input, runs.size(),
+    throw_usage(fmt::format("trend: {} holds {} run{}: at least two runs are needed", input, runs.size(),
                             runs.size() == 1 ? "" : "s"));
   const std::string page = report::trend_html(runs, name_of(input));
   write_file("--output", values.text("output"), [&](std::ostream& out) { out << page; });

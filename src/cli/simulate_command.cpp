@@ -159,7 +159,9 @@ simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
   spec.started = values.text("started");
   if (!spec.started.empty()) {
     const auto time = parse_iso(spec.started);
-    if (!time) throw_usage("--started: '" + spec.started + "' is no time like 2026-01-31T02:00:00Z");
+    if (!time)
+      throw_usage("--started: '" + spec.started +
+                  "' is not a valid ISO 8601 time, e.g. 2026-01-31T02:00:00Z");
     spec.started = iso_of(*time);
   }
   for (const std::string& text : values.list("fault"))

@@ -96,9 +96,10 @@ std::vector<OptionSpec> what_to_judge_by() {
       presentation(option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet")),
       presentation(option("baseline", path, "", "FILE|DIR",
                           "earlier run or runs of a healthy fleet; every part is compared with its median")),
-      presentation(option("history", path, "", "DIR",
-                          "earlier runs of these nodes, none on the first night; every part is compared with "
-                          "its own")),
+      presentation(
+          option("history", path, "", "DIR",
+                 "directory of earlier runs (may be empty); each part is compared with its own earlier "
+                 "results")),
       presentation(option("topology", path, "", "FILE",
                           "connections of NICs to switches: CSV node,nic,switch,port,rack, Slurm "
                           "topology.conf or ibnetdiscover text; needed for findings about switches")),

@@ -167,7 +167,7 @@ void Builder::add(const Sample& sample) {
   const std::size_t last = row.cells.size() - 1;
   if (last > 0 && row.cells[last - 1].sample >= index &&
       std::any_of(row.cells.begin(), row.cells.end() - 1, known))
-    fail(sample.place, fmt::format("sample {} of {} of {} is there twice", index, c.name,
+    fail(sample.place, fmt::format("duplicate sample {} of {} of {}", index, c.name,
                                    entities_[static_cast<std::size_t>(entity)].name));
   for (std::size_t m = 0; m < sample.values.size(); ++m) row.values[m].push_back(sample.values[m].value);
   ++samples_;

@@ -72,7 +72,7 @@ Header read_header(const std::vector<std::string>& fields, const TextPosition& p
     if (name.empty()) fail(place, fmt::format("column {} has no name", i + 1));
     if (name.size() > 60 || name.find_first_of("/\n") != std::string::npos)
       fail(place, fmt::format("column {} cannot be named '{}'", i + 1, name.substr(0, 60)));
-    if (!seen.insert(name).second) fail(place, "column '" + name + "' is there twice");
+    if (!seen.insert(name).second) fail(place, "duplicate column '" + name + "'");
     if (meanings.contains(name)) {
       header.fixed[name] = i;
       continue;

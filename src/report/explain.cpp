@@ -93,7 +93,7 @@ std::string reading(double value) { return std::isnan(value) ? "unreadable" : fm
 
 std::string explain_text(const verdict::Explanation& e, const Style& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
-  const std::string state = e.state.empty() ? "no state of its own" : e.state;
+  const std::string state = e.state.empty() ? "not judged separately" : e.state;
   std::string out = fmt::format("{} {}: ", e.entity.kind, e.entity.name) + paint(state, state, style) + "\n";
   if (!e.reason.empty()) line(out, "because " + e.reason, width);
   line(out,

@@ -159,7 +159,7 @@ void add_run(Families& out, const Results& results, const VerdictData& verdict) 
   for (const auto& [state, count] : cases)
     out.add("assay_cases", "Planned cases by what became of them.", {{"state", state}},
             static_cast<double>(count));
-  out.add("assay_cases_required_missing", "Required cases that gave no evidence.", {},
+  out.add("assay_cases_required_missing", "Required cases without a result.", {},
           static_cast<double>(a.required_missing));
 }
 

@@ -188,11 +188,11 @@ std::string reasons_text(const VerdictData& verdict, std::size_t width, std::siz
       ++above;
       continue;
     }
-    if (shown++ < most) out += wrap("open  " + reason, width, 6);
+    if (shown++ < most) out += wrap("MISSING  " + reason, width, 9);
   }
-  if (shown > most) out += fmt::format("      +{} more open\n", shown - most);
+  if (shown > most) out += fmt::format("         +{} more missing\n", shown - most);
   if (shown == 0 && above > 0 && verdict.state == "INCONCLUSIVE")
-    out += wrap(fmt::format("open  evidence is missing: see {} above", plural(above, "warning")), width, 6);
+    out += wrap(fmt::format("MISSING  evidence: see {} above", plural(above, "warning")), width, 9);
   return out;
 }
 
@@ -202,10 +202,9 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
       wrap(fmt::format("planned={} passed={} failed={} skipped={} error={} incomplete={} (not applicable {})",
                        a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable),
            width, 2);
-  out += wrap("basis: " + verdict.basis, width, 2);
+  out += wrap("metrics compared with: " + verdict.basis, width, 2);
   if (verdict.false_alarm_rate > 0)
-    out += wrap(fmt::format("a healthy fleet of any size has at most {:.2g} false FAILs per run, by the "
-                            "statistics of the rules",
+    out += wrap(fmt::format("expected false FAILs per run on healthy hardware: at most {:.2g} (calculated)",
                             verdict.false_alarm_rate),
                 width, 2);
   return out;

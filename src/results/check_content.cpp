@@ -45,7 +45,8 @@ bool ends_before(const std::string& started, const std::string& ended) {
 void check_time(const std::string& where, const std::string& started, const std::string& ended,
                 std::vector<std::string>& problems) {
   for (const std::string& text : {started, ended})
-    if (!text.empty() && !parse_iso(text)) problems.push_back(where + ": \"" + text + "\" is no time");
+    if (!text.empty() && !parse_iso(text))
+      problems.push_back(where + ": \"" + text + "\" is not a valid ISO 8601 time");
   if (ends_before(started, ended))
     problems.push_back(where + " ended before it started: " + ended + " against " + started);
 }
@@ -129,10 +130,9 @@ std::vector<std::string> doubtful_content(const Results& r) {
   };
   for (const CaseData& c : r.cases) {
     const std::string where = "/cases/" + c.path();
-    if (const auto row = told_twice(c.entity))
-      out.push_back(where + "/entity: " + name_of(*row) + " is there twice");
+    if (const auto row = told_twice(c.entity)) out.push_back(where + "/entity: duplicate " + name_of(*row));
     if (const auto number = told_twice(c.sample))
-      out.push_back(where + "/sample: " + std::to_string(*number) + " is there twice");
+      out.push_back(where + "/sample: duplicate " + std::to_string(*number));
     check_time(where, c.started, c.ended, out);
     for (const double s : {c.shares.wall_s, c.shares.warmup_s, c.shares.timed_s, c.shares.verify_s})
       if (s < 0) out.push_back(where + ": " + std::to_string(s) + " s is no length of time");

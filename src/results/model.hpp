@@ -207,7 +207,7 @@ struct Accounting {
 struct VerdictData {
   std::string state;  ///< PASS|WARN|FAIL|INCONCLUSIVE
   int exit_code = 3;
-  std::string basis;  ///< "limit 12, physical 30, peers only 4"
+  std::string basis;  ///< "limits 12, hardware rates 30, peers only 4"
   double false_alarm_rate = not_taken;
   std::vector<std::string> reasons;  ///< why the state is what it is, one line each
   std::vector<Finding> findings;

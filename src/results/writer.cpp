@@ -312,7 +312,7 @@ void Writer::finish(const Results& results) {
   for (const CaseData& data : results.cases) {
     if (const std::string problem = problem_of(data, results.entities.size()); !problem.empty())
       wrong(data.path() + ": " + problem);
-    if (!impl_->names.insert(data.path()).second) wrong(data.path() + " is there twice");
+    if (!impl_->names.insert(data.path()).second) wrong("duplicate " + data.path());
   }
   for (const TelemetryTable& table : results.telemetry)
     if (const std::string problem = telemetry_problem(table, results.entities.size()); !problem.empty())

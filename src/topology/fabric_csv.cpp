@@ -140,7 +140,7 @@ Fabric read_csv(const std::vector<Line>& lines, const std::string& name) {
     if (!cell(rack).empty()) p.rack = checked_name(cell(rack), "rack", name, line.number);
     if (!cell(rail).empty()) p.rail = checked_name(cell(rail), "rail", name, line.number);
     if (!known.insert({p.node, p.nic}).second)
-      wrong(name, line.number, p.node + "/" + (p.nic.empty() ? "*" : p.nic) + " is there twice");
+      wrong(name, line.number, "duplicate " + p.node + "/" + (p.nic.empty() ? "*" : p.nic));
     fabric.ports.push_back(std::move(p));
   }
   if (fabric.ports.empty()) throw_usage(name + ": a header and no NIC");
@@ -155,8 +155,7 @@ Fabric read_slurm(const std::vector<Line>& lines, const std::string& name) {
   std::size_t names = 0;
   for (const Joined& line : slurm_lines(lines)) {
     const Entry entry = slurm_entry(line, name);
-    if (!switches.insert(entry.leaf).second)
-      wrong(name, line.number, "switch " + entry.leaf + " is there twice");
+    if (!switches.insert(entry.leaf).second) wrong(name, line.number, "duplicate switch " + entry.leaf);
     const auto nodes = expanded(entry.nodes, name, line.number),
                below = expanded(entry.switches, name, line.number);
     // Each line may stand for many names; all of them together have the same bound.

@@ -107,7 +107,7 @@ Fabric read_ibnetdiscover(const std::vector<Line>& lines, const std::string& nam
       p.node = block.node;
       p.guid = node_guid(block.id, name, line.number) + checked_name(port, "port", name, line.number);
       if (!guids.insert(p.guid).second)
-        wrong(name, line.number, "port " + std::string(port) + " of " + block.id + " is there twice");
+        wrong(name, line.number, "duplicate port " + std::string(port) + " of " + block.id);
       if (!block.nic.empty()) p.nic = block.nic + ":" + checked_name(port, "port", name, line.number);
       p.port = checked_name(leaf_port, "port", name, line.number);
       ends.emplace_back(fabric.ports.size(), std::string(id));
@@ -124,7 +124,7 @@ Fabric read_ibnetdiscover(const std::vector<Line>& lines, const std::string& nam
     block.kind = word == "Switch" ? Block::leaf : word == "Ca" ? Block::adapter : Block::other;
     if (block.kind == Block::leaf) {
       const auto [it, fresh] = leaf_names.try_emplace(block.id, switch_name(description, block.id));
-      if (!fresh) wrong(name, line.number, "switch " + block.id + " is there twice");
+      if (!fresh) wrong(name, line.number, "duplicate switch " + block.id);
       ++uses[it->second];
     }
     if (block.kind == Block::adapter) describe_adapter(description, block, name, line.number);

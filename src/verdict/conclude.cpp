@@ -146,13 +146,13 @@ std::string basis_of(const Judgement& j) {
       if (s.judged || row.reference != Reference::none) ++counts[row.reference];
     }
   }
-  std::string text = "limit " + std::to_string(counts[Reference::limit]);
+  std::string text = "limits " + std::to_string(counts[Reference::limit]);
   // Said only where one was given.
   if (j.options.baseline) text += ", baseline " + std::to_string(counts[Reference::baseline]);
-  text += ", physical " + std::to_string(counts[Reference::physical]);
+  text += ", hardware rates " + std::to_string(counts[Reference::physical]);
   if (j.options.earlier || j.options.history)
     text += ", own history " + std::to_string(counts[Reference::history]);
-  text += ", peers only " + std::to_string(counts[Reference::peers]) + ", none " +
+  text += ", peers only " + std::to_string(counts[Reference::peers]) + ", nothing " +
           std::to_string(counts[Reference::none]);
   const bool correctness_only =
       counts[Reference::none] == std::accumulate(counts.begin(), counts.end(), std::size_t{0});

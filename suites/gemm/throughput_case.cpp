@@ -56,7 +56,7 @@ class TimedGemm {
       return now_s() < end_s;
     });
     if (!all)
-      context_.record.event("gemm-cut-short", "no digest: too few input sets were multiplied in the time",
+      context_.record.event("gemm-cut-short", "no digest: time ran out before all input sets were used",
                             context_.device_entity);
     return all.value_or(results::no_digest);
   }

@@ -50,7 +50,7 @@ class WriteLimits(compare_test.FleetTest):
         self.assertIn("GFLOP/s", text)
         again = self.assay("verdict", "good.h5", "--limits", "l.toml")
         self.assert_code(again, 0)
-        self.assertIn("limit 24", again.stdout)
+        self.assertIn("limits 24", again.stdout)
         self.make("bad.h5", nodes=8, metrics=3, slow="node3", factor=0.85, seed=4)
         bad = self.assay("verdict", "bad.h5", "--limits", "l.toml")
         self.assert_code(bad, 2)

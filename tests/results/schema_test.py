@@ -248,8 +248,8 @@ class Schema(FileTest):
             f.attrs["started"], f.attrs["ended"] = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 
         for change, problem in ((blocks, "-7 is no number of a block"), (backward, "decrease"), (ended, "ended before it started"),
-                                (set_attribute("/", "started", "yesterday"), 'the run: "yesterday" is no time'),
-                                (set_attribute(CASE, "ended", "never"), f'{CASE}: "never" is no time'),
+                                (set_attribute("/", "started", "yesterday"), 'the run: "yesterday" is not a valid ISO 8601 time'),
+                                (set_attribute(CASE, "ended", "never"), f'{CASE}: "never" is not a valid ISO 8601 time'),
                                 (set_attribute(CASE, "wall_s", -1.0), f"{CASE}: -1.000000 s is no length of time"),
                                 (set_item(CASE + "/sample", 0, -5), "-5 is no number of a sample"),
                                 (set_item("/entities/name", 1, b""), "row 1 of /entities/name is empty")):
@@ -276,7 +276,7 @@ class Schema(FileTest):
             f["/entities/rank"][...] = 0
             f[other + "/throughput"][0, 1] = np.nan
 
-        self.expect(change, f"{CASE}/entity: node01/cores0-1 is there twice", f"{CASE}/sample: 2 is there twice",
+        self.expect(change, f"{CASE}/entity: duplicate node01/cores0-1", f"{CASE}/sample: duplicate 2",
                     f"{CASE}/t: a time of node01/cores0-1 is not finite", f"{other}/t: a time of node02/cores0-1 is not finite or beyond",
                     '/entities/id: two parts of kind device are "one"', "are driven by rank 0",
                     f"{other}/throughput: 1 taken samples of node01/cores0-1 are no finite numbers")

@@ -115,7 +115,7 @@ std::string page_markdown(const PageInput& in) {
     out += "Simulated: synthetic data, no machine was measured.\n\n";
   out += fmt::format(
       "- exit code {}, level {}, started {}, assay {}\n- planned {}, passed {}, failed {}, skipped {}, error "
-      "{}, incomplete {}\n- basis: {}\n",
+      "{}, incomplete {}\n- metrics compared with: {}\n",
       v.exit_code, plain(i.level), plain(i.started), plain(i.assay_version), a.planned, a.passed, a.failed,
       a.skipped, a.error, a.incomplete, plain(v.basis));
   if (!in.sha256.empty()) out += "- SHA-256 `" + in.sha256 + "`\n";

@@ -73,7 +73,7 @@ std::string head(const std::string& title) {
 
 std::string tail(const std::string& data, const std::string& words) {
   std::string out = "<footer><p>" + escaped(words) + " The same input gives the same page, byte for byte." +
-                    (page_is_interactive() ? "" : " This build has no script: pictures are still.") +
+                    (page_is_interactive() ? "" : " Charts are static: built without the script.") +
                     "</p></footer>\n" + data_block(data);
   if (page_is_interactive()) out += "<script>" + std::string(page_script()) + "</script>\n";
   return out + "</body>\n</html>\n";

@@ -52,7 +52,7 @@ std::string code(const std::string& text) { return text.empty() ? "" : "<code>" 
 const char* sentence_of(const std::string& state) {
   if (state == "PASS")
     return "Everything that was required was measured, and nothing was found below its bound.";
-  if (state == "WARN") return "No fault was confirmed. Something deserves attention before it becomes one.";
+  if (state == "WARN") return "No confirmed fault; see the warnings.";
   if (state == "FAIL") return "At least one fault was confirmed. It is named below.";
   return "Required evidence is missing. This is not a pass, and no fault was confirmed.";
 }
@@ -109,16 +109,17 @@ std::string cover_section(const Page& page) {
              {"Ended", escaped(i.ended.empty() ? "unknown" : i.ended)},
              {"Level", escaped(i.level)},
              {"Nodes", std::to_string(nodes)},
-             {"Held against", escaped(used_references(page))},
-             {"Basis", escaped(v.basis)},
+             {"References", escaped(used_references(page))},
+             {"Metrics compared with", escaped(v.basis)},
              {"Cases",
               escaped(fmt::format(
                   "planned {}, passed {}, failed {}, skipped {}, error {}, incomplete {} (not applicable {})",
                   a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable))},
              {"False alarms",
               v.false_alarm_rate > 0
-                  ? escaped(fmt::format("at most {:.2g} expected per run of a healthy fleet of any size",
-                                        v.false_alarm_rate))
+                  ? escaped(fmt::format(
+                        "expected false FAILs per run on healthy hardware: at most {:.2g} (calculated)",
+                        v.false_alarm_rate))
                   : ""},
              {"assay", escaped(i.assay_version)}});
   if (v.reasons.empty()) return out + joint_block(page);
@@ -139,9 +140,9 @@ std::string cover_section(const Page& page) {
 
 std::string contract_section(const Page& page) {
   if (page.contract.empty())
-    return none("No contract was given (--limits FILE). What was measured was held against: " +
-                page.in.verdict.basis +
-                ". A PASS on peers alone means that all parts are alike, not that they are good.");
+    return none(
+        "No contract was given (--limits FILE). Metrics were compared with: " + page.in.verdict.basis +
+        ". A PASS on peers alone means that all parts are alike, not that they are good.");
   std::vector<std::vector<Cell>> rows;
   std::size_t met = 0;
   for (const auto& r : page.contract) {
@@ -235,7 +236,7 @@ std::string untested_section(const Page& page) {
          table("Smallest visible slowdown",
                {{"metric", "wide"},
                 {"visible from", "num"},
-                {"held against"},
+                {"compared with"},
                 {"parts", "num"},
                 {"samples", "num"},
                 {"spread", "num"},

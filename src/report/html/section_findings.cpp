@@ -128,7 +128,7 @@ std::string facts_of(const results::Finding& f) {
     if (!text.empty()) out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", name, escaped(text));
   };
   add("measured", f.value ? format_quantity(*f.value, f.unit) : "");
-  add("held against", f.reference ? f.reference_kind + " " + format_quantity(*f.reference, f.unit) : "");
+  add("compared with", f.reference ? f.reference_kind + " " + format_quantity(*f.reference, f.unit) : "");
   std::string deficit = f.deficit ? signed_percent(-*f.deficit) : "";
   if (f.ci_low && f.ci_high)
     deficit += fmt::format(" ({} to {})", signed_percent(-*f.ci_high), signed_percent(-*f.ci_low));
@@ -169,7 +169,7 @@ std::string timeline_figure(const Evidence& e, std::size_t index, const results:
   const std::string picture = timeline_of(e, f);
   if (picture.empty()) return none("Its samples have no times: there is no picture over time.");
   const std::string seen = e.marks.empty()
-                               ? "no counter moved, no event and no flag of this part"
+                               ? "no counter changed, no event and no flag of this part"
                                : fmt::format("{} counters, events and flags of this part", e.marks.size());
   return figure(picture,
                 std::string("Over the time of the run: samples first") +

@@ -61,9 +61,7 @@ std::string changes_table(const std::vector<verdict::Snapshot>& runs, const std:
   std::vector<std::pair<const TrendMetric*, const verdict::TrendChange*>> all;
   for (const auto& m : trend)
     for (const auto& c : m.changes) all.emplace_back(&m, &c);
-  if (all.empty())
-    return "<p>No metric changed for good: no step of 2 % or more that its own spread from run to run does "
-           "not explain.</p>\n";
+  if (all.empty()) return "<p>No lasting change of 2 % or more beyond run-to-run variation.</p>\n";
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::abs(a.second->change) > std::abs(b.second->change);
   });

@@ -48,7 +48,7 @@ std::vector<Cell> column_row(const Page& page, const results::InventoryTable& ta
   }
   if (order.size() > 4) others += fmt::format("; {} more values", order.size() - 4);
   if (order.size() == table.entity.size() && order.size() > 3) {
-    common = fmt::format("<span class=\"dim\">different everywhere ({})</span>", order.size());
+    common = fmt::format("<span class=\"dim\">{} different values</span>", order.size());
     others = "";
   }
   return {cell(name), markup_cell(common, "wide"), markup_cell(others.empty() ? "-" : others, "wide")};
@@ -75,10 +75,7 @@ std::string inventory_tables(const Page& page) {
 
 std::string selftests(const Page& page) {
   const auto sums = selftest_sums(page.in.results);
-  if (sums.empty())
-    return none(
-        "No detection self-test is in the file: that a checker would have seen a wrong value was not shown "
-        "in this run.");
+  if (sums.empty()) return none("No self-test was run: detection of wrong values is not proven.");
   std::vector<std::vector<Cell>> rows;
   for (const auto& [checker, s] : sums)
     rows.push_back(

@@ -128,12 +128,12 @@ std::string counters_table(const Page& page) {
   for (const auto& c : page.in.results.counters)
     if (c.after > c.before)
       sums[{page.in.judgement.entities.name(c.entity), c.counter}] += c.after - c.before;
-  if (sums.empty()) return "<p>No counter moved, or none could be read.</p>\n";
+  if (sums.empty()) return "<p>No counter changed, or none could be read.</p>\n";
   std::vector<std::vector<Cell>> rows;
   for (const auto& [key, sum] : sums)
     rows.push_back(
         {markup_cell(part_link(key.first)), cell(key.second), number_cell(fmt::format("{:.15g}", sum))});
-  return table("Counters that moved while cases ran", {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
+  return table("Counters that changed while cases ran", {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
 }
 
 }  // namespace
@@ -299,7 +299,7 @@ std::string stages_picture(const results::CaseData& c) {
   }
   return figure(
       svg(840, 26, body, "time of a step by stage"),
-      "Time of a step by stage: " + words + "medians; exposed is communication that nothing hides.");
+      "Time of a step by stage: " + words + "medians; exposed is communication not overlapped with compute.");
 }
 
 std::string throughput_table(const Page& page, const results::CaseData& c) {

@@ -81,7 +81,7 @@ TEST_F(ImportCsv, TheSameRowTwiceIsCountedOnce) {
   const auto r = import(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,1,2\nn1,0,a,s,lower,0,1\n");
   EXPECT_THAT(case_of(r, "imported/a").count, ElementsAre(2));
   EXPECT_THAT(r.events.back().text, HasSubstr("1 row word for word the same"));
-  EXPECT_THAT(error(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,0,2\n"), HasSubstr("twice"));
+  EXPECT_THAT(error(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,0,2\n"), HasSubstr("duplicate"));
 }
 
 TEST_F(ImportCsv, SemicolonsTabsAndNamesInAnyCase) {
@@ -124,7 +124,7 @@ TEST_F(ImportCsv, APartThatCountsFarMoreIsNamed) {
     ASSERT_EQ(v.findings.size(), 1U) << usual;
     EXPECT_EQ(v.findings[0].name, "n5/device0");
     EXPECT_THAT(v.findings[0].text, HasSubstr("imported/xid-errors:value 400, of all 8 parts the median is"));
-    EXPECT_EQ(v.basis, "limit 0, physical 0, peers only 8, none 0");
+    EXPECT_EQ(v.basis, "limits 0, hardware rates 0, peers only 8, nothing 0");
   }
   // One more is told and no warning.
   const auto v = verdict::judge(import(counts(3, 0)), {});
@@ -156,7 +156,7 @@ TEST_F(ImportCsv, OneEntityWithManySamplesCostsOnlyThem) {
   }
   EXPECT_EQ(samples, 6999U);
   EXPECT_LE(cells, 2 * samples);
-  EXPECT_EQ(verdict::judge(r, {}).basis, "limit 0, physical 0, peers only 2000, none 0");
+  EXPECT_EQ(verdict::judge(r, {}).basis, "limits 0, hardware rates 0, peers only 2000, nothing 0");
 }
 
 TEST_F(ImportCsv, CovariatesAndAttributes) {
@@ -250,12 +250,12 @@ TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
       {header + "n1,0,x,GB/s,higher,0,\n", "x.csv: has no samples"},
       {"node;metric;unit;better;value\nn1;x;GB/s;higher;99,5\n",
        "x.csv:2: value '99,5' has a comma: write a decimal point"},
-      {"Node,node,metric,unit,better,value\n", "x.csv:1: column 'node' is there twice"},
+      {"Node,node,metric,unit,better,value\n", "x.csv:1: duplicate column 'node'"},
       {header + "\n\nn1,0,x,parsec,higher,0,1\n", "x.csv:4: no unit 'parsec' is known"},
       {header + "n1,0,x,GB/s,faster,0,1\n", "x.csv:2: better 'faster' is not one of"},
       {header + "n1,0,x,GB/s,higher,-1,1\n", "x.csv:2: sample '-1' is no whole number from 0"},
       {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,higher,0,2\n",
-       "x.csv:3: sample 0 of x of n1/device0 is there twice"},
+       "x.csv:3: duplicate sample 0 of x of n1/device0"},
       {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,us,higher,1,2\n",
        "x.csv:3: value of x was in B/s before, and is in s here"},
       {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,lower,1,2\n",
@@ -274,7 +274,7 @@ TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
       {"node,metric,unit,value\nn,x,B,1\n", "x.csv:1: column 'better' is missing"},
       {"metric,unit,better,value\nx,B,lower,1\n", "x.csv:1: needs a column node"},
       {"src,metric,unit,better,value\na,x,B,lower,1\n", "x.csv:1: src and dst come together"},
-      {"node,node,metric,unit,better,value\n", "x.csv:1: column 'node' is there twice"},
+      {"node,node,metric,unit,better,value\n", "x.csv:1: duplicate column 'node'"},
       {"node,a[furlong],metric,unit,better,value\n", "x.csv:1: column 'a[furlong]': no unit"},
       {"src,dst,metric,unit,better,value\na,a,x,B,lower,1\n", "x.csv:2: a link from a/host to itself"},
       {"node,model,metric,unit,better,value\na,m1,x,B,lower,1\na,m2,x,B,lower,1\n",

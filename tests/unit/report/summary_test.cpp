@@ -47,7 +47,7 @@ TEST(Report, SummaryFitsAndNamesTheWorst) {
   EXPECT_THAT(text, HasSubstr("worst node3/cores0-1 -50 %"));
   EXPECT_THAT(text, HasSubstr("WARN  node3/cores0-1: gemm/fp32-n2048-together:throughput"));
   EXPECT_THAT(text, HasSubstr("planned=1 passed=1 failed=0 skipped=0 error=0 incomplete=0"));
-  EXPECT_THAT(text, HasSubstr("basis: limit 0, physical 0, peers only 8, none 0"));
+  EXPECT_THAT(text, HasSubstr("metrics compared with: limits 0, hardware rates 0, peers only 8, nothing 0"));
   EXPECT_THAT(text, HasSubstr("1 WARN (node3) 7 PASS"));
   EXPECT_THAT(text, HasSubstr("\nWARN (exit 0)\nfile: run.h5\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
@@ -102,7 +102,7 @@ TEST(Report, SummaryStaysShortForManyCasesNodesAndFindings) {
   EXPECT_LT(lines_of(text).size(), 70U);
   EXPECT_THAT(text, HasSubstr("+34 more: assay inspect FILE"));
   EXPECT_THAT(text, HasSubstr("+30 more: assay verdict FILE"));
-  EXPECT_THAT(text, HasSubstr("open  self-test of the gemm checker is missing"));
+  EXPECT_THAT(text, HasSubstr("MISSING  self-test of the gemm checker is missing"));
   EXPECT_THAT(
       text,
       HasSubstr("/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5\n"));

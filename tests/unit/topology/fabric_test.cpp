@@ -120,14 +120,14 @@ TEST(Fabric, WrongLinesAreNamed) {
   wrong("node,nic,switch,nic\n", "F:1: column 'nic' twice");
   wrong("node,nic,switch\n", "F: a header and no NIC");
   wrong("node,nic,switch\n\nn1,e,\n", "F:3: no switch");
-  wrong("node,nic,switch\nn1,e,L1\nn1,e,L2\n", "F:3: n1/e is there twice");
+  wrong("node,nic,switch\nn1,e,L1\nn1,e,L2\n", "F:3: duplicate n1/e");
   wrong("node,nic,switch\nn1,e,L1,5\n", "F:2: more cells");
   wrong("node,nic,switch\nn\x01,e,L1\n", "F:2: node holds");
   wrong("node,nic,switch\n" + std::string(200, 'n') + ",e,L1\n", "F:2: node is longer than 128");
   wrong("SwitchName=a Nodes=n[1-\n", "F:1: ");
   wrong("SwitchName=a\n", "F:1: neither Nodes= nor Switches=");
   wrong("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", "F:2: n1 is connected to switch a already");
-  wrong("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "F:2: switch a is there twice");
+  wrong("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "F:2: duplicate switch a");
   wrong("SwitchName=a Nodes=n1 Color=red\n", "F:1: unknown key 'color'");
   wrong("BlockName=a Nodes=n1\n", "F:1: block topologies");
   wrong("SwitchName=a Nodes=n[1-999999]\nSwitchName=b Nodes=m[1-999999]\n", "F:2: more than");

@@ -203,7 +203,7 @@ TEST(VerdictBaseline, IsWeakerThanALimitAndKeptBesideIt) {
   options.baseline = baseline(healthy(32));
   options.limits_name = "l.toml";
   options.limits_text = "[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"50 GFLOP/s\"\n";
-  EXPECT_THAT(verdict::judge(r, options).basis, HasSubstr("limit 4, baseline 0"));
+  EXPECT_THAT(verdict::judge(r, options).basis, HasSubstr("limits 4, baseline 0"));
 }
 
 TEST(VerdictBaseline, TheStoredOneRepeatsTheVerdict) {

@@ -80,7 +80,7 @@ TEST(VerdictConclude, NodeWithoutAnyDataIsNotTested) {
 TEST(VerdictConclude, BasisSaysWhenNothingWasCompared) {
   const auto v = judge(healthy(1));
   EXPECT_EQ(v.state, "PASS");
-  EXPECT_EQ(v.basis, "limit 0, physical 0, peers only 0, none 1 (checks and counters only)");
+  EXPECT_EQ(v.basis, "limits 0, hardware rates 0, peers only 0, nothing 1 (checks and counters only)");
 }
 
 TEST(VerdictConclude, SameVerdictFromTheStoredFile) {

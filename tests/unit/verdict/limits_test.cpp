@@ -32,7 +32,7 @@ std::string usage_error(const std::string& text) {
 TEST(VerdictLimits, MetLimitIsTheBasis) {
   const auto v = judge(healthy(), limit(any_gemm, "min = \"50 GFLOP/s\""));
   EXPECT_EQ(v.state, "PASS");
-  EXPECT_THAT(v.basis, HasSubstr("limit 4,"));
+  EXPECT_THAT(v.basis, HasSubstr("limits 4,"));
 }
 
 TEST(VerdictLimits, LimitTenTimesTooHighFailsAndNamesMetricAndNodes) {

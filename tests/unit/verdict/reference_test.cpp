@@ -39,7 +39,7 @@ TEST(VerdictPhysical, SingleDomainBelowIsNamed) {
   const auto v = judge(memory_run(5, {80e9, 80e9, 40e9, 80e9, 80e9}, 100e9));
   ASSERT_EQ(count_severity(v, "FAIL"), 1U);
   EXPECT_EQ(v.findings[0].name, "node2/numa0");
-  EXPECT_THAT(v.basis, HasSubstr("physical 5"));
+  EXPECT_THAT(v.basis, HasSubstr("hardware rates 5"));
 }
 
 TEST(VerdictPhysical, NotClaimedWithoutKnowledgeOrWithIdleCores) {
@@ -75,7 +75,7 @@ TEST(VerdictPhysical, DiskBelowAFifthOfItsLinkIsNamed) {
   ASSERT_EQ(count_severity(v, "FAIL"), 1U);
   EXPECT_EQ(v.findings[0].name, "node1");
   EXPECT_EQ(v.findings[0].reference_kind, "physical");
-  EXPECT_THAT(v.basis, HasSubstr("physical 2"));
+  EXPECT_THAT(v.basis, HasSubstr("hardware rates 2"));
   EXPECT_EQ(count_severity(judge(disk_run({3e9, 1.7e9}, 7.9e9)), "FAIL"), 0U);
   EXPECT_EQ(count_severity(judge(disk_run({3e9, 1.5e9}, results::not_taken)), "FAIL"), 0U);
   EXPECT_EQ(judge(disk_run(std::vector<double>(4, 1e9), 7.9e9)).findings[0].level, "cluster");
@@ -279,9 +279,9 @@ TEST(VerdictPeers, OtherModelsAreNoPeers) {
   t.entity = rows_of_kind(r, "node");
   t.text["cpu_model"] = {"a", "a", "a", "a", "b", "b", "b", "b"};
   EXPECT_EQ(find_kind(judge(r), "slow"), nullptr);
-  EXPECT_THAT(judge(r).basis, HasSubstr("peers only 8, none 0"));
+  EXPECT_THAT(judge(r).basis, HasSubstr("peers only 8, nothing 0"));
   t.text["cpu_model"] = {"a", "a", "a", "a", "a", "a", "a", "b"};
-  EXPECT_THAT(judge(r).basis, HasSubstr("peers only 7, none 1")) << "one of its model has no peers";
+  EXPECT_THAT(judge(r).basis, HasSubstr("peers only 7, nothing 1")) << "one of its model has no peers";
 }
 
 TEST(VerdictPeers, LinksInsideNodesAndAcrossAreNoPeers) {
