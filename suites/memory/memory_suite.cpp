@@ -136,6 +136,7 @@ class Planner {
     c.required = !w.cached && op == StreamOp::triad;
     c.in_every_pass = !w.cached;
     c.operation = "stream";
+    c.addresses = true;
     c.parameters["operation"] = name;
     c.parameters["elements"] = w.count;
     c.parameters["cached"] = w.cached ? 1 : 0;

@@ -85,7 +85,7 @@ class Values(common.FaultTest):
                 case = f"p2p/bandwidth-uni-1048576-node-{transport}"
                 args = ["--suites", "p2p", "--p2p.transport", transport, "--cases", case]
                 _, results = self.wrong(3, "bitflip:target=message,rank=2,word=131071,bit=9,step=7", case, 2, *args,
-                                        index=131071 * 8, xor=1 << 9)
+                                        index=131071, xor=1 << 9)
                 # The link has two ends: the event names the sender.
                 source = [e["text"] for e in results.events("miscompare") if e["entity"] == results.device[2]]
                 self.assertTrue(source)

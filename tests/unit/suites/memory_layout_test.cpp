@@ -78,6 +78,7 @@ TEST(MemoryPlan, EveryLevelRequiresTriadLatencyAndItsPatterns) {
       EXPECT_TRUE(c->required) << name;
     }
     EXPECT_EQ(find(cases, "triad-together")->entity_kind, "numa");
+    EXPECT_TRUE(find(cases, "triad-together")->addresses) << "wrong values are told by their byte";
     EXPECT_EQ(find(cases, "triad-together")->entities, 4);
     EXPECT_EQ(find(cases, "triad-alone")->entities, 4);
     std::size_t found = 0;
