@@ -78,6 +78,19 @@ TEST(VerdictAccounting, BudgetSkipOfOpportunisticCaseIsNoGap) {
   EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
 }
 
+TEST(VerdictAccounting, WhatTheMachineDoesNotOfferIsRequiredByNameOnly) {
+  auto r = healthy();
+  add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {},
+           0, false);
+  r.cases.back().state = CaseState::skip;
+  r.cases.back().reason = "no access between the GPUs of a node";
+  auto options = verdict::options_from(r);
+  options.require = {"coverage"};
+  EXPECT_EQ(verdict::judge(r, options).state, "WARN");
+  options.require = {"coverage", "gemm/fp64-n4096-*"};
+  EXPECT_EQ(verdict::judge(r, options).state, "INCONCLUSIVE");
+}
+
 TEST(VerdictAccounting, OpportunisticErrorIsInconclusive) {
   auto r = healthy();
   add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {},
