@@ -98,30 +98,40 @@ launch_words() {
   esac
 }
 
-# The nodes of this job or hostfile, one a line: those that a launcher would use by itself.
+# The nodes of this job or hostfile, one a line: those that a launcher would use by itself. NAME:SLOTS for Open MPI, to
+# which a bare name of --host has one slot, and a bare name of a hostfile as many as cores. Of a name that comes again
+# slots add up.
 launch_nodes() {  # LAUNCHER WORD...
-  local word file=${PBS_NODEFILE:-${LSB_DJOB_HOSTFILE:-${OMPI_MCA_orte_default_hostfile:-}}} last=''
-  if [ -n "${SLURM_JOB_NODELIST:-}" ]; then scontrol show hostnames "$SLURM_JOB_NODELIST"; return; fi
+  local word file='' hosts='' last=''
   for word in "$@"; do
     case "$last" in
       -hostfile | --hostfile | -machinefile | --machinefile) file=$word ;;
-      -H | -host | --host) tr , '\n' <<<"$word" | sed 's/:.*//'; return ;;
+      -H | -host | --host) hosts=$word ;;
     esac
     last=$word
   done
-  if [ -r "$file" ]; then awk '!/^ *(#|$)/ && !seen[$1]++ { print $1 }' "$file"; fi
+  if [ -z "$file$hosts" ] && [ -n "${SLURM_JOB_NODELIST:-}" ]; then scontrol show hostnames "$SLURM_JOB_NODELIST"; return; fi
+  if [ -z "$file" ]; then file=${PBS_NODEFILE:-${LSB_DJOB_HOSTFILE:-${OMPI_MCA_orte_default_hostfile:-}}}; fi
+  if [ -n "$hosts" ]; then sed -E 's/:([0-9]+)/ slots=\1/g; s/,/\n/g' <<<"$hosts"; elif [ -r "$file" ]; then cat "$file"; fi |
+    awk -v listed="$hosts" '
+      !/^ *(#|$)/ { gsub(/ *= */, "="); own = 0
+        for (i = 2; i <= NF; ++i) if ($i ~ /^slots=[0-9]+$/) own = substr($i, 7) + 0
+        if (!($1 in lines)) names[++n] = $1
+        ++lines[$1]; slots[$1] += own > 0 ? own : 1; if (own > 0 || listed != "") known[$1] = 1 }
+      END { for (i = 1; i <= n; ++i) print names[i] ":" (known[names[i]] || lines[names[i]] > 1 ? slots[names[i]] : "auto") }'
 }
 
 # Starts a launcher with nodes left out. What it is told last counts; a launcher that cannot be told is started as it is, and the
 # run leaves the nodes out by itself (--exclude).
 launch_start() {  # [--without=NODES] LAUNCHER WORD... -- PROGRAM WORD...
-  local without='' node kept=() words=() ranks='' last=''
+  local without='' node name kept=() words=() ranks='' last=''
   case "$1" in --without=*) without=,${1#*=}, ; shift ;; esac
   while [ "$1" != -- ]; do words+=("$1"); shift; done
   shift
   if [ -n "$without" ]; then
     while read -r node; do
-      case "$without" in *,"$node",* | *,"${node%%.*}",*) ;; *) kept+=("$node") ;; esac
+      name=${node%%:*}
+      case "$without" in *,"$name",* | *,"${name%%.*}",*) ;; *) kept+=("$node") ;; esac
     done < <(launch_nodes "${words[@]}")
   fi
   if [ "${#kept[@]}" -gt 0 ]; then
@@ -130,6 +140,7 @@ launch_start() {  # [--without=NODES] LAUNCHER WORD... -- PROGRAM WORD...
         for node in "${words[@]}"; do
           case "$node" in --ntasks-per-node=*) ranks=${node#*=} ;; esac
         done
+        kept=("${kept[@]%%:*}")
         words+=(--nodes="${#kept[@]}" --nodelist="$(IFS=,; printf '%s' "${kept[*]}")")
         if [ -n "$ranks" ]; then words+=(--ntasks="$((ranks * ${#kept[@]}))"); fi ;;
       mpirun | mpiexec | orterun)

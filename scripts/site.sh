@@ -107,10 +107,17 @@ site_forward() {  # COMMAND...
 }
 
 # Numbers of the jobs on this node, other than the one that a prolog runs for; from the node's slurmd, not from the controller.
+# `unknown` where it does not tell: there may be some.
 site_other_jobs() {
+  local said
   command -v scontrol >/dev/null || return 0
-  scontrol listpids '*' ${SLURMD_NODENAME:+"$SLURMD_NODENAME"} 2>/dev/null |
-    awk -v own="${SLURM_JOB_ID:-}" '$2 ~ /^[0-9]+$/ && $2 != own { print $2 }' | sort -u
+  # Without any job it fails, too.
+  if ! said=$(scontrol listpids '*' ${SLURMD_NODENAME:+"$SLURMD_NODENAME"} 2>&1) &&
+    { grep -qi error <<<"$said" || ! grep -q '^No job steps exist on this node' <<<"$said"; }; then
+    printf 'unknown\n'
+    return 0
+  fi
+  awk -v own="${SLURM_JOB_ID:-}" '$2 ~ /^[0-9]+$/ && $2 != own { print $2 }' <<<"$said" | sort -u
 }
 
 # Whether the verdict in a JSON file has a fault other than a slow part, which another job on the node can cause.
@@ -152,6 +159,7 @@ site_check_node() {  # KIND SUITES SECONDS
   (site_run_here "$others" "$suites" "$seconds" "$file") >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
   if [ -z "$others" ]; then others=$(site_other_jobs); fi  # one that came meanwhile
   if [ -n "$others" ]; then note=" (beside job $(printf '%s' "$others" | tr '\n' ' '))"; fi
+  if [ "$others" = unknown ]; then note=' (other jobs may run here: scontrol listpids fails)'; fi
   line=$(grep -E '^(PASS|WARN|FAIL|INCONCLUSIVE) ' "$ASSAY_STATE/$kind.txt" || grep . "$ASSAY_STATE/$kind.txt" || printf 'nothing said')
   line=${line##*$'\n'}$note
   site_log "$kind" "$code" "$(hostname -s): $line" 2>/dev/null || logger -t assay "$kind exit=$code $line" 2>/dev/null || true

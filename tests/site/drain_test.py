@@ -7,7 +7,9 @@ SCONTROL = """#!/bin/bash
 # State and Reason of a node lie in files; every call is written down.
 here={here}
 case "$1" in
-  listpids) cat "$here/pids" 2>/dev/null ;;
+  listpids)
+    [ ! -e "$here/deaf" ] || {{ echo 'scontrol: error: Unable to connect to slurmstepd' >&2; exit 1; }}
+    cat "$here/pids" 2>/dev/null || {{ echo 'No job steps exist on this node.' >&2; exit 1; }} ;;
   show)
     node=${{@: -1}}
     [ -f "$here/$node" ] || exit 1
@@ -234,6 +236,15 @@ class NodeChecks(place.SiteTest):
         self.runs(slow)
         self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}), 1)
         self.assertEqual(len(self.calls()), 1)
+
+    def test_where_other_jobs_are_unknown_some_are_expected(self):
+        (self.slurm / "deaf").touch()
+        self.runs(place.COPY + self.judged("made.h5") + 'print("FAIL (exit 2)")\nsys.exit(2)\n')
+        self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}), 0)
+        self.assertEqual(self.calls(), [])
+        self.assertIn("--suites\ninventory\n--device\nhost\n", (self.dir / "arguments").read_text())
+        self.assertIn("(other jobs may run here: scontrol listpids fails)", (self.results / "log").read_text())
+        self.assertFalse((self.dir / "state" / "prolog.passed").exists())
 
     def test_all_devices_are_tested_and_only_a_whole_pass_is_remembered(self):
         self.node_settings(ASSAY_RANKS="3")

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import place
@@ -81,12 +82,25 @@ class Launch(place.SiteTest):
         self.assertEqual(self.started(*srun, **lost, SLURM_JOB_NODELIST="n[1-3]"),
                          f"{' '.join(srun)} --nodes=2 --nodelist=n1,n3 --ntasks=4 {run}")
         self.assertEqual(self.started("mpirun", "--hostfile", str(hosts), "--map-by", "ppr:2:node", **lost),
-                         f"mpirun --host n1,n3 --map-by ppr:2:node {run}")
-        self.assertEqual(self.started("mpirun", "--host", "n1:4,n2:4", **lost), f"mpirun --host n1 {run}")
-        self.assertEqual(self.started("mpirun", **lost, PBS_NODEFILE=str(hosts)), f"mpirun --host n1,n3 {run}")
+                         f"mpirun --host n1:3,n3:auto --map-by ppr:2:node {run}")
+        self.assertEqual(self.started("mpirun", "--host", "n1:4,n2:4,n3,n3", **lost), f"mpirun --host n1:4,n3:2 {run}")
+        self.assertEqual(self.started("mpirun", **lost, PBS_NODEFILE=str(hosts)), f"mpirun --host n1:3,n3:auto {run}")
+        # The nodes that the launcher names are those of the launch, not all of the job.
+        self.assertEqual(self.started("mpirun", "-H", "n2:2,n3:2", **lost, SLURM_JOB_NODELIST="n[1-3]"), f"mpirun --host n3:2 {run}")
         # Where no node is known, or the launcher cannot be told, the run leaves them out by itself.
         self.assertEqual(self.started("mpirun", **lost), f"mpirun {run}")
         self.assertEqual(self.started("echo", **lost, SLURM_JOB_NODELIST="x"), run)
+
+    def test_the_nodes_that_are_left_keep_their_slots(self):
+        """Else the real mpirun refuses to start as many ranks again."""
+        if not shutil.which("mpirun"):
+            self.skipTest("no mpirun on this machine")
+        hosts = self.dir / "hosts"
+        for line in ["localhost slots=3", "localhost\nlocalhost\nlocalhost"]:
+            hosts.write_text(f"{line}\nn2 slots=3\n")
+            said = self.shell(f"bash {place.SCRIPTS}/launch.sh start --without=n2 mpirun --hostfile hosts --map-by ppr:3:node --bind-to none -- echo started",
+                              OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+            self.assertEqual(said, "started\n" * 3)
 
     def test_a_run_is_given_its_launcher(self):
         words = self.shell('launch=(mpirun --tag "a b"); launch_options; printf "%s\\n" "${launcher[@]}"').splitlines()
