@@ -6,6 +6,7 @@
 #include <random>
 
 #include "assay/version.hpp"
+#include "base/clock.hpp"
 #include "device/device.hpp"
 #include "topology/inventory_tables.hpp"
 

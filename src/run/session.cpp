@@ -24,6 +24,7 @@
 #include "run/plan_warnings.hpp"
 #include "run/runner.hpp"
 #include "run/selection.hpp"
+#include "run/tell_address.hpp"
 #include "supervisor/supervised.hpp"
 #include "transport/clock_sync.hpp"
 #include "transport/gpu_links.hpp"
@@ -312,6 +313,11 @@ ExitCode report_error(Communicator& world, const Error& e) {
   return e.exit_code();
 }
 
+/// Where the file is by which supervisors find the collector.
+std::string folder_of(const Config& config) {
+  return std::filesystem::path(config.out).parent_path().string();
+}
+
 /// The worker of one rank, from before MPI_Init to the code it leaves with.
 ExitCode work(int* argc, char*** argv, const Config& config,
               const std::vector<std::unique_ptr<Suite>>& suites, supervisor::WorkerLink& link) {
@@ -320,9 +326,8 @@ ExitCode work(int* argc, char*** argv, const Config& config,
   link.enter(supervisor::Phase::discovery);
   ExitCode code = ExitCode::pass;  // of this process; that of the run is the supervisors'
   try {
-    // Where supervisors share no folder they learn from MPI where the collector listens.
     Communicator& launch = mpi.launch();
-    link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
+    tell_address(launch, link, folder_of(config));
     agree_software(launch, config);
     DeviceSelector devices(launch, config, select_ranks(launch, config), available_devices(config));
     if (const auto session = set_up(mpi, config, suites, link, devices))
@@ -341,7 +346,7 @@ ExitCode work(int* argc, char*** argv, const Config& config,
 ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,
                      const RunHooks& hooks) {
   supervisor::SupervisorPlan plan;
-  plan.folder = std::filesystem::path(config.out).parent_path().string();
+  plan.folder = folder_of(config);
   plan.code_in_file = config.options.number("spent") > 0;
   plan.without_collector = fmt::format("completed cases are in {}.partial (assay recover)", config.out);
   plan.make_controller = [&] { return make_controller(config, std::move(suites), hooks); };

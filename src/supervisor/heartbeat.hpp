@@ -33,6 +33,8 @@ const char* to_string(Call call) noexcept;
 inline constexpr std::int32_t no_peer = -1;
 
 struct Heartbeat {
+  /// Set by the supervisor once it knows the collector's address and key, before it connects.
+  std::atomic<bool> address_known{false};
   std::atomic<Phase> phase{Phase::launch};
   std::atomic<std::int32_t> case_index{-1};
   std::atomic<std::uint64_t> iteration{0};  ///< timed batches of this case so far

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How supervisors find the collector without MPI: a small file beside the output, readable by the owner only,
-// that holds the run's random key and where the collector listens. Without a shared folder, rank 0's worker
-// sends it over MPI.
+// that holds the run's random key and where the collector listens. Where some rank cannot read it, rank 0's
+// worker sends its content over MPI.
 #pragma once
 
 #include <cstdint>

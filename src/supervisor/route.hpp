@@ -30,6 +30,7 @@ class Route {
   /// Arrives even if the connection is lost meanwhile; only a status does not wait for a connection.
   void send(Message message);
 
+  bool knows_address() const noexcept { return search_.knows_address(); }
   bool joined() const noexcept { return joined_; }
   /// Whether the collector was there.
   bool met() const noexcept { return met_; }

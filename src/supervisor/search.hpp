@@ -39,6 +39,7 @@ class Search {
   int take_listener() noexcept;
   /// Begins again after the way was lost; asks a relay only if allowed.
   void restart(double now, bool relay_allowed) noexcept;
+  bool knows_address() const noexcept { return address_.has_value(); }
   const std::string& key() const noexcept { return address_->key; }
 
  private:

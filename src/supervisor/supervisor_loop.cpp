@@ -41,6 +41,7 @@ class SupervisorLoop {
       supervisor_.hold(route_.behind() && !route_.lost());
       supervisor_.tend();
       route_.serve(supervisor_.address(), now_s(), [this](const Message& m) { obey(m); });
+      if (route_.knows_address()) watch_.heartbeat.address_known = true;
       if (exit_code_ >= 0) {
         // The others of this node have their orders through this process.
         if (route_.relays_nothing() || route_.lost() || now_s() - exit_at_s_ > farewell_s) return exit_code_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "supervisor/rendezvous.hpp"
 
 namespace assay::supervisor {
 
@@ -22,7 +23,15 @@ Message WorkerLink::wait(MessageType type) {
   return std::move(*message);
 }
 
-std::string WorkerLink::collector_address() { return wait(MessageType::address).text; }
+std::string WorkerLink::collector_address() {
+  is_collectors_ = true;
+  return wait(MessageType::address).text;
+}
+
+bool WorkerLink::finds_collector(const std::string& folder) const {
+  // In this order: the file is removed when all supervisors are connected, and they know the address by then.
+  return is_collectors_ || RendezvousFile::read(folder, job_name()) || heartbeat_.address_known;
+}
 
 void WorkerLink::connect(const std::string& address) { send(MessageType::connect, 0, address); }
 

@@ -19,7 +19,10 @@ class WorkerLink {
 
   /// Rank 0 only, before anything else: address of the collector, to be sent to the others.
   std::string collector_address();
-  /// The supervisor connects there if it has not found the collector by itself.
+  /// Whether this rank's supervisor finds the collector by itself: it has read, or can read, the file beside
+  /// the output in `folder`. Of rank 0 always true. To be asked after rank 0 has its address.
+  bool finds_collector(const std::string& folder) const;
+  /// The supervisor connects there if it has not found the collector by itself; empty: it finds it.
   void connect(const std::string& address);
 
   /// Rank 0 only: sends the description of the job. Throws the collector's Error.
@@ -41,6 +44,7 @@ class WorkerLink {
   Message wait(MessageType type);
   Stream stream_;
   Heartbeat& heartbeat_;
+  bool is_collectors_ = false;
   std::string step_text_;
 };
 

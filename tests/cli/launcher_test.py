@@ -2,6 +2,7 @@
 """Under a launcher: one line whatever the number of ranks, the same exit code, no colour into files."""
 
 import re
+import time
 
 import harness
 
@@ -54,6 +55,17 @@ class Launcher(harness.CliTest):
         # A soft limit is raised; one process alone has no lines.
         self.assert_code(harness.execute([harness.MPIEXEC, "-n", "2", "sh", "-c", f"ulimit -Sn 40; {run}"], self.dir), 0)
         self.assert_code(harness.execute(["sh", "-c", f"ulimit -n 60; {run} --force --launcher none"], self.dir), 0)
+
+    def test_ranks_without_a_shared_folder_find_the_run(self):
+        """The second one cannot read the file by which the first is found, and gets it over MPI."""
+        run = [harness.ASSAY, "run", "--suites", "selftest", "--selftest.cases", "pass", "--out", "r.h5"]
+        for name in "ab":
+            (self.dir / name).mkdir()
+        begin = time.monotonic()
+        result = harness.execute([harness.MPIEXEC, "-n", "1", "-wdir", self.dir / "a", *run, ":", "-n", "1", "-wdir", self.dir / "b", *run], self.dir)
+        self.assert_code(result, 0)
+        self.assertIn("2 devices", result.stdout)
+        self.assertLess(time.monotonic() - begin, 60)
 
     def test_a_run_starts_its_launcher_itself(self):
         launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"
