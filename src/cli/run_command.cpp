@@ -56,6 +56,9 @@ void report_run(const Config& config, const RunReport& run) {
     const report::Style style = output_style(config.color);
     print(config.quiet ? report::verdict_text(run.verdict, style)
                        : report::summary(run.results, run.verdict, run.file, style));
+    // A process that launched this one tells it for all launches.
+    if (!config.quiet && run.ran_s > 0 && config.options.number("spent") == 0)
+      print(report::time_line(run.ran_s, run.budget_s));
   });
   attempt.finish();
 }
@@ -87,6 +90,9 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
   if (isatty(STDOUT_FILENO) != 0 && config.color == "auto")
     how.arguments.insert(how.arguments.end(), {"--color", "always"});
   how.print = [](const std::string& text) { print(text); };
+  how.print_time = [quiet = config.quiet](double ran_s, double budget_s) {
+    if (!quiet) print(report::time_line(ran_s, budget_s));
+  };
   return how;
 }
 

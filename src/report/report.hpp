@@ -17,6 +17,8 @@ struct Style {
 /// where it is far behind), then findings, verdict and file. `inspect_text` has everything.
 std::string summary(const results::Results& results, const results::VerdictData& verdict,
                     const std::string& file, const Style& style);
+/// "ran 13.2 s of 15 s": of a whole run, and the time of its level.
+std::string time_line(double ran_s, double budget_s);
 /// Findings and verdict only: `assay verdict`.
 std::string verdict_text(const results::VerdictData& verdict, const Style& style);
 /// Contents of a results file as text: `assay inspect`.

@@ -266,6 +266,10 @@ std::string summary(const Results& results, const VerdictData& verdict, const st
   return out + "file: " + file + "\n";
 }
 
+std::string time_line(double ran_s, double budget_s) {
+  return fmt::format("ran {:.1f} s of {:.0f} s\n", ran_s, budget_s);
+}
+
 std::string verdict_text(const VerdictData& verdict, const Style& style) {
   const std::size_t width = width_of(style), all = verdict.findings.size() + verdict.reasons.size() + 1;
   std::string out = findings_text(verdict, width, style, "");

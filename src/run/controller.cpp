@@ -180,7 +180,8 @@ class RunController final : public supervisor::Controller {
     file_.writer().finish(results, verdict);
     const Closing closing{file_};  // which removes the directory that the samples of `results` are read from
     const std::string file = file_.writer().file().string();
-    const bool reported = report({results, verdict, file});
+    const double ran_s = budget_from_s_ > 0 ? elapsed_s() : 0;
+    const bool reported = report({results, verdict, file, ran_s, config_.budget_s()});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
       std::fprintf(stderr, "assay: command for the missing cases: %s\n",
                    relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
@@ -240,8 +241,9 @@ class RunController final : public supervisor::Controller {
     return size > 0 ? static_cast<std::size_t>(size) : 1;
   }
 
+  /// Of Open MPI's launcher, else of this process.
   static double launcher_age_s() {
-    return launcher_parent(false).empty() ? 0 : process_age_s(std::to_string(getppid())).value_or(0);
+    return process_age_s(launcher_parent(false).empty() ? "self" : std::to_string(getppid())).value_or(0);
   }
 
   std::vector<OptionSpec> option_specs() const {

@@ -24,6 +24,7 @@
 #include "base/child_process.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/process_stat.hpp"
 #include "device/backend.hpp"
 #include "results/described.hpp"
 #include "results/disk.hpp"
@@ -149,7 +150,7 @@ class Launches {
   Launches(const Config& config, const Relaunch& how)
       : config_(config),
         how_(how),
-        begin_s_(now_s()),
+        begin_s_(now_s() - process_age_s("self").value_or(0)),
         given_(node_list("exclude", config.exclude)),
         files_(config) {}
 
@@ -316,6 +317,7 @@ class Launches {
     if (last.file) {
       for (const fs::path& path : kept_) drop(path);
       if (last.complete && !files_.all_written()) tell_missing(ended.code);
+      how_.print_time(spent_s(), config_.budget_s() * config_.segments());
       // A rank leaves with a code of its own where a report could not be written.
       return static_cast<ExitCode>(worse_code(exit_code_, ours ? ended.code : 0));
     }

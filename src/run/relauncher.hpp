@@ -18,6 +18,8 @@ struct Relaunch {
   std::vector<std::string> arguments;  ///< of `assay run`, without those that differ between launches
   int relaunches = 2;
   std::function<void(const std::string&)> print;  ///< what the last launch wrote to standard output
+  /// Of all launches, from the start of this process on without queues, where a file was written.
+  std::function<void(double ran_s, double budget_s)> print_time;
 };
 
 /// GPUs that this process could measure with.

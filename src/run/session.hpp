@@ -19,6 +19,8 @@ struct RunReport {
   const results::Results& results;
   const results::VerdictData& verdict;
   std::string file;
+  double ran_s = 0;     ///< since the launcher, or this process, started; 0: nothing began
+  double budget_s = 0;  ///< of the level, or of a segment of a soak
 };
 
 struct RunHooks {

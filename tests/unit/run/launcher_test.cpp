@@ -97,8 +97,11 @@ TEST(Launcher, ARunWhoseRankZeroIsGoneGoesOnFromWhatItLeft) {
 TEST(Launcher, ALauncherThatOutlivesItsRunIsOverdue) {
   constexpr double smoke_s = 15, quick_s = 120;
   EXPECT_FALSE(launcher_overdue(-1, -1, smoke_s)) << "still in a queue";
-  EXPECT_FALSE(launcher_overdue(149, -1, smoke_s));
-  EXPECT_TRUE(launcher_overdue(151, -1, smoke_s));
+  EXPECT_FALSE(launcher_overdue(66, -1, smoke_s));
+  EXPECT_TRUE(launcher_overdue(67, -1, smoke_s));
+  EXPECT_FALSE(launcher_overdue(316, -1, quick_s));
+  EXPECT_TRUE(launcher_overdue(318, -1, quick_s));
+  EXPECT_TRUE(launcher_overdue(8200, -1, 7200)) << "a night is not twice as long";
   EXPECT_FALSE(launcher_overdue(30, 14, smoke_s));
   EXPECT_TRUE(launcher_overdue(30, 16, smoke_s)) << "the results file is closed";
   EXPECT_FALSE(launcher_overdue(240, 59, quick_s));
