@@ -83,6 +83,10 @@ std::vector<OptionSpec> where_to_run() {
       presentation(option("spent", seconds, "0", "TIME",
                           "internal, set where assay launches itself again: the level's time used before; "
                           "ranks leave the exit code to the results file")),
+      presentation(option("absent", text, "", "NODE=WHY",
+                          "internal, set where assay launches itself again: a node that did not answer when "
+                          "the run was to begin, and why",
+                          {}, true)),
       presentation(option("config", path, "", "FILE",
                           "TOML file with options by their long names; the command line has precedence")),
   };

@@ -88,7 +88,10 @@ class RunController final : public supervisor::Controller {
     config_.seed = seed_of(config_);
     plan_ = {};
     entities_ = std::make_unique<EntityTable>(topology_);
+    const auto absent = absent_findings(config_);
+    for (const LaunchFinding& f : absent) entities_->left_out(f.left_out);
     file_.open(config_, *entities_, start_of_file(config_, plan_, topology_, *entities_, {}), segment_);
+    tell(absent);
     unfired_.assign(topology_.ranks.size(), {});
   }
 
@@ -101,8 +104,7 @@ class RunController final : public supervisor::Controller {
     // From the start of the launcher on, and of those launches before it.
     budget_from_s_ = (segment_ == 1 ? made_at_s_ : now_s()) - config_.options.number("spent");
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
-    for (const LaunchFinding& f : findings_)
-      file_.writer().add_event({0.0, row_of(f), f.event_kind(), f.text, f.kind});
+    tell(findings_);
   }
 
   supervisor::Step next() override {
@@ -224,6 +226,11 @@ class RunController final : public supervisor::Controller {
   }
 
  private:
+  void tell(const std::vector<LaunchFinding>& findings) {
+    for (const LaunchFinding& f : findings)
+      file_.writer().add_event({0.0, row_of(f), f.event_kind(), f.text, f.kind});
+  }
+
   /// False where a report cannot be written: the verdict is in the file all the same.
   bool report(const RunReport& run) {
     try {

@@ -110,6 +110,20 @@ std::string place_nics(const Config& config, Topology& topology) {
   return describe_fabric(fabric, coverage, topology);
 }
 
+std::vector<LaunchFinding> absent_findings(const Config& config) {
+  std::vector<LaunchFinding> findings;
+  for (const std::string& text : config.options.list("absent")) {
+    const auto end = std::min(text.find('='), text.size());
+    const std::string node = text.substr(0, end), why = text.substr(std::min(end + 1, text.size()));
+    findings.push_back({"inconclusive", "lost",
+                        fmt::format("{}: did not answer when the run was to begin{}{}; the run continues "
+                                    "without it",
+                                    node, why.empty() ? "" : ": ", why),
+                        -1, node});
+  }
+  return findings;
+}
+
 Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites,
                  const DeviceSelection& devices, std::unique_ptr<Communicator> node) {
   const double begin = now_s();
@@ -159,6 +173,7 @@ Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::u
       if (job.topology.nodes[n].hostname == note.host) finding.node = static_cast<int>(n);
     if (finding.node < 0) finding.left_out = note.host;
   }
+  for (LaunchFinding& finding : absent_findings(config)) job.findings.push_back(std::move(finding));
   job.probe_s = now_s() - begin;
   return job;
 }

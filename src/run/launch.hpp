@@ -35,6 +35,9 @@ void agree_software(Communicator& world, const Config& config);
 /// Error(usage) when the file has none of the nodes.
 std::string place_nics(const Config& config, Topology& topology);
 
+/// The nodes of --absent, which take no part because they did not answer when the run was to begin.
+std::vector<LaunchFinding> absent_findings(const Config& config);
+
 /// Node leaders probe their node, all ranks exchange where they are. `node`: the ranks that take part on this
 /// node; `suites` say what they lack. Collective.
 Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites,

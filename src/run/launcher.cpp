@@ -103,8 +103,7 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
                        int relaunches, double left_s, double least_s) {
   NextLaunch next{false, excluded};
   const Attempt& last = attempts.back();
-  const bool something = last.file || last.partial;
-  if (!something || last.complete || last.told || (last.lost.empty() && !last.stuck)) return next;
+  if (last.complete || last.told || (last.lost.empty() && !last.stuck)) return next;
   if (static_cast<int>(attempts.size()) > relaunches || left_s < least_s) return next;
   std::set<std::string> rest;
   std::set_difference(last.nodes.begin(), last.nodes.end(), last.lost.begin(), last.lost.end(),
@@ -114,6 +113,7 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
     next.wanted = true;
     return next;
   }
+  if (!last.file && !last.partial) return next;
   const bool before = attempts.size() > 1 && attempts[attempts.size() - 2].lost == last.lost;
   next.wanted = !before;
   return next;

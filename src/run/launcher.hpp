@@ -34,8 +34,9 @@ struct Attempt {
   bool complete = false;        ///< nothing was lost in it
   bool told = false;            ///< ended by a signal, a usage or an internal error
   bool stuck = false;           ///< ranks waited for each other without an attributed cause
-  std::set<std::string> nodes;  ///< that took part
-  std::set<std::string> lost;   ///< of those
+  bool unnamed = false;         ///< a rank was lost before its host was known: the file measures nothing
+  std::set<std::string> nodes;  ///< that took part, or were asked where the launch did not begin
+  std::set<std::string> lost;   ///< of those; that do not answer
 };
 
 struct NextLaunch {
@@ -44,7 +45,8 @@ struct NextLaunch {
 };
 
 /// Whether to launch again after the last of `attempts`: without the lost nodes; unchanged if no other node
-/// is left or the cause is unknown; not after the same loss twice.
+/// is left or the cause is unknown; not after the same loss twice. A launch that did not begin is repeated
+/// without the nodes that do not answer only.
 NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded,
                        int relaunches, double left_s, double least_s);
 

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/relauncher.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/child_process.hpp"
@@ -31,7 +25,9 @@
 #include "results/entity_tree.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
+#include "run/launch_nodes.hpp"
 #include "run/launcher.hpp"
+#include "run/launcher_process.hpp"
 #include "run/output_files.hpp"
 #include "run/selection.hpp"
 
@@ -40,82 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int inconclusive = static_cast<int>(ExitCode::inconclusive);
-constexpr std::array passed_on = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
-
-/// Blocks the signals that end a run and forwards them to the launcher.
-class Signals {
- public:
-  Signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : passed_on) sigaddset(&set, signal);
-    sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, &old_);
-    fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-  }
-  ~Signals() {
-    close(fd_);
-    sigprocmask(SIG_SETMASK, &old_, nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  int fd() const noexcept { return fd_; }
-  const sigset_t& old() const noexcept { return old_; }
-  bool any() const noexcept { return any_; }
-  void pass_on(const ChildProcess& child) {
-    signalfd_siginfo info{};
-    while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      if (info.ssi_signo == SIGCHLD) continue;
-      any_ = true;
-      child.kill(static_cast<int>(info.ssi_signo));
-    }
-  }
-
- private:
-  sigset_t old_{};
-  int fd_ = -1;
-  bool any_ = false;
-};
-
-/// Returns only when the command cannot be started.
-int become(std::vector<std::string>& words, const CapturedOutput& out, const sigset_t& mask) {
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
-  out.redirect(STDOUT_FILENO);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execvp(argv.front(), argv.data());
-  std::fprintf(stderr, "assay: cannot start '%s': %s\n", argv.front(), std::strerror(errno));
-  return static_cast<int>(ExitCode::usage);
-}
-
-struct Ended {
-  int code = 0;
-  std::string out;
-};
-
-/// Runs a command, keeps what it writes to standard output, and waits for it: not for its daemons, which on a
-/// host that was cut off outlive it. `overdue` is asked every second; once it says why, the command is
-/// terminated.
-Ended execute(std::vector<std::string> words, Signals& signals, const std::function<std::string()>& overdue) {
-  const CapturedOutput out;
-  ChildProcess child(
-      "a launcher", [&] { return become(words, out, signals.old()); }, SIGTERM);
-  int seconds_overdue = 0;
-  std::optional<int> status;
-  for (; !status; status = child.ended()) {
-    pollfd fd{signals.fd(), POLLIN, 0};
-    const std::string why = poll(&fd, 1, 1000) == 0 ? overdue() : "";
-    if (!why.empty()) {
-      if (seconds_overdue == 0)
-        std::fprintf(stderr, "assay: terminating the launcher: it still runs %s\n", why.c_str());
-      child.kill(seconds_overdue++ < 10 ? SIGTERM : SIGKILL);
-    }
-    signals.pass_on(child);
-  }
-  return {exit_code_of(*status), out.text()};
-}
 
 /// The name of the node that a row belongs to, or nothing.
 std::string node_of(const results::Results& r, std::int32_t row) {
@@ -136,13 +56,14 @@ class LaunchClock {
                         : fmt::format("{:.0f} s after the results file was closed", closed_s);
   }
   double begun_s() const { return begun_s_; }  ///< by now_s(); -1: it was not seen to begin
+  double age_s() const { return now_s() - made_s_; }
 
  private:
   static double since(double& first_s, bool seen) {
     if (first_s < 0 && seen) first_s = now_s();
     return first_s < 0 ? -1 : now_s() - first_s;
   }
-  double begun_s_ = -1, written_s_ = -1;
+  double made_s_ = now_s(), begun_s_ = -1, written_s_ = -1;
 };
 
 class Launches {
@@ -152,22 +73,28 @@ class Launches {
         how_(how),
         begin_s_(now_s() - process_age_s("self").value_or(0)),
         given_(node_list("exclude", config.exclude)),
-        files_(config) {}
+        files_(config),
+        resume_(config.resume) {}
 
   ExitCode run() {
     Signals signals;
     for (;;) {
       LaunchClock clock(how_.launcher.empty());
-      const Ended ended = execute(command(), signals, [&] {
-        return clock.overdue(files_.all_written(), clock.begun_s() >= 0 || files_.has_begun(),
-                             config_.budget_s() * config_.segments());
-      });
-      // A queue is no time of the level.
-      if (attempts_.empty()) begin_s_ = std::max(begin_s_, clock.begun_s() - usual_start_s);
+      silent_.reset();
+      dead_start_.clear();
+      const Ended ended = execute(command(), signals, [&] { return overdue(clock, signals); });
       wait_for_writer();
       attempts_.push_back(attempt_of(ended.code));
-      attempts_.back().told = attempts_.back().told || signals.any();
-      const int relaunches = config_.segments() > 1 ? 0 : how_.relaunches;  // a chain cannot be resumed
+      Attempt& last = attempts_.back();
+      const bool begun = (last.file && !last.unnamed) || last.partial;
+      last.told = last.told || signals.any();
+      if (!begun && !last.told) ask_nodes(last, ended.code, signals);
+      // A queue is no time of the level, nor is a launch in which nothing began.
+      if (!begun_) begin_s_ = begun ? std::max(begin_s_, clock.begun_s() - usual_start_s) : now_s();
+      begun_ = begun_ || begun;
+      last.told = last.told || signals.any();
+      // A chain of segments that has begun cannot be resumed.
+      const int relaunches = config_.segments() > 1 && begun_ ? 0 : how_.relaunches;
       const NextLaunch next = next_launch(attempts_, excluded_, relaunches, config_.budget_s() - spent_s(),
                                           0.1 * config_.budget_s());
       if (!next.wanted) return finish(ended);
@@ -181,6 +108,9 @@ class Launches {
 
  private:
   static constexpr double usual_start_s = 3;  ///< from the launcher's start to the first file of the run
+  /// Of a launch that has not begun, the nodes are asked after this time. They bear it if it only takes long.
+  static constexpr double patience_s = 60;
+  static constexpr double answer_s = 30;  ///< for one node: batch systems repeat a request for 10 to 20 s
 
   double spent_s() const { return now_s() - begin_s_; }
   fs::path partial() const { return files_.partial(); }
@@ -195,14 +125,73 @@ class Launches {
     std::string exclude = fmt::format("{}", fmt::join(excluded_, ","));
     if (!config_.exclude.empty()) exclude = exclude.empty() ? config_.exclude : given_ + "," + exclude;
     if (!exclude.empty()) words.insert(words.end(), {"--exclude", exclude});
-    const std::string resume = attempts_.empty() ? config_.resume : resume_;
-    if (!resume.empty()) words.insert(words.end(), {"--resume", resume});
-    if (resume.empty() || !resume.ends_with(".partial") || !exclude.empty())
+    for (const auto& [node, why] : absent_) words.insert(words.end(), {"--absent", node + "=" + why});
+    if (!resume_.empty()) words.insert(words.end(), {"--resume", resume_});
+    if (resume_.empty() || !resume_.ends_with(".partial") || !exclude.empty())
       words.insert(words.end(), {"--out", config_.out});
     if (config_.force) words.emplace_back("--force");
     // Never 0: the ranks leave the exit code to the file.
     words.insert(words.end(), {"--spent", fmt::format("{:.3f}s", std::max(1e-3, spent_s()))});
     return words;
+  }
+
+  /// Why the launcher is to be ended; empty while it is not.
+  std::string overdue(LaunchClock& clock, Signals& signals) {
+    const bool begun = clock.begun_s() >= 0 || files_.has_begun();
+    const std::string why =
+        clock.overdue(files_.all_written(), begun, config_.budget_s() * config_.segments());
+    if (!why.empty() || begun) return why;
+    if (silent_ || clock.age_s() < patience_s || signals.any()) return dead_start_;
+    const auto nodes = nodes_of_launch();
+    silent_.emplace();
+    if (nodes.size() < 2) return "";
+    std::fprintf(stderr, "assay: nothing has begun in %.0f s: asking %zu nodes\n", patience_s, nodes.size());
+    silent_ = silent_nodes(how_.launcher, probe(), nodes, excluded_, answer_s, signals);
+    if (signals.any()) dead_start_ = "when a signal asks for its end";
+    const bool some = !silent_->empty() && silent_->size() < nodes.size();
+    if (some && dead_start_.empty() && !files_.has_begun())
+      dead_start_ =
+          fmt::format("{:.0f} s after its start, nothing has begun, and {} of {} nodes do not answer",
+                      clock.age_s(), silent_->size(), nodes.size());
+    return dead_start_;
+  }
+
+  static std::vector<std::string> probe() {
+    return {fs::read_symlink("/proc/self/exe").string(), "--version"};
+  }
+
+  /// Empty where they are unknown, or none can be left out.
+  std::set<std::string> nodes_of_launch() const {
+    if (how_.launcher.find("{exclude}") == std::string::npos) return {};
+    std::set<std::string> nodes;
+    for (const std::string& node : launch_nodes(launcher_words(how_.launcher, {})))
+      if (!excluded_.contains(node)) nodes.insert(node);
+    return nodes;
+  }
+
+  /// Of a launch that ended before anything was measured: those that do not answer, while others do, are
+  /// lost.
+  void ask_nodes(Attempt& a, int code, Signals& signals) {
+    const auto nodes = nodes_of_launch();
+    if (nodes.size() < 2) return;
+    std::fprintf(stderr, "assay: the launcher exited with code %d and nothing was measured\n", code);
+    if (!silent_ || silent_->empty())
+      silent_ = silent_nodes(how_.launcher, probe(), nodes, excluded_, answer_s, signals);
+    if (signals.any()) return;
+    const bool none = silent_->size() == nodes.size();
+    if (silent_->empty() || none) {
+      std::fprintf(stderr, "assay: %s of its %zu nodes answers when asked alone: none is left out%s%s\n",
+                   none ? "none" : "each", nodes.size(), none ? "; the first: " : "",
+                   none ? silent_->begin()->second.c_str() : "");
+      return;
+    }
+    a.nodes.insert(nodes.begin(), nodes.end());
+    const std::string only = node_list("only", config_.only);
+    for (const auto& [node, why] : *silent_) {
+      a.lost.insert(node);
+      std::fprintf(stderr, "assay: %s does not answer: %s\n", node.c_str(), why.c_str());
+      if (is_asked_for(node, only, given_)) absent_.emplace(node, why);
+    }
   }
 
   /// Ranks outlive a launcher that is killed by some seconds, and may still write what they measured.
@@ -248,6 +237,7 @@ class Launches {
       const std::string node = node_of(r, e.entity);
       const auto loss = results::loss_of(e);
       if (loss && !loss->earlier && !node.empty()) a.lost.insert(node);
+      a.unnamed = a.unnamed || (loss && node.empty() && r.cases.empty());
       a.stuck = a.stuck || e.kind == "stuck";
     }
   }
@@ -268,18 +258,19 @@ class Launches {
     return event;
   }
 
-  /// The next launch writes the file anew and takes over what this one measured.
+  /// The next launch writes the file anew and takes over what this one measured, or what it was to resume.
   void keep_for_resume() {
-    if (attempts_.back().partial)
-      results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
+    const Attempt& last = attempts_.back();
+    if (last.unnamed) drop(config_.out);
+    if (last.partial) results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
+    const bool in_place = last.partial || (!last.file && fs::path(resume_) == partial());
     // In place only what is not taken over into a new file (Config::carries_over).
-    if (attempts_.back().partial && excluded_.empty() && config_.exclude.empty() && config_.only.empty()) {
+    if (in_place && excluded_.empty() && config_.exclude.empty() && config_.only.empty()) {
       resume_ = partial().string();
-    } else {
-      const bool closed = !attempts_.back().partial;
+    } else if (in_place || (last.file && !last.unnamed)) {
       fs::path to = files_.free_name(attempts_.size());
-      if (!closed) to = results::partial_of(to);
-      fs::rename(closed ? fs::path(config_.out) : partial(), to);
+      if (in_place) to = results::partial_of(to);
+      fs::rename(in_place ? partial() : fs::path(config_.out), to);
       resume_ = to.string();
       kept_.push_back(to);
     }
@@ -321,7 +312,9 @@ class Launches {
       // A rank leaves with a code of its own where a report could not be written.
       return static_cast<ExitCode>(worse_code(exit_code_, ours ? ended.code : 0));
     }
-    const bool started_before = attempts_.size() > 1;  // the options were right
+    // Where an earlier launch began, the options were right.
+    const bool started_before = std::any_of(attempts_.begin(), attempts_.end() - 1,
+                                            [](const Attempt& a) { return a.file || a.partial; });
     if (kept_.empty() && ours && ended.code > inconclusive &&
         (ended.code == static_cast<int>(ExitCode::internal) || !started_before))
       return static_cast<ExitCode>(ended.code);
@@ -337,6 +330,10 @@ class Launches {
   OutputFiles files_;
   std::vector<Attempt> attempts_;
   std::set<std::string> excluded_;
+  std::map<std::string, std::string> absent_;  ///< why, by node, of those that did not answer
+  std::optional<SilentNodes> silent_;          ///< of this launch, once its nodes were asked
+  std::string dead_start_;                     ///< why this launch is ended before it begins
+  bool begun_ = false;                         ///< some launch
   std::vector<fs::path> kept_;
   std::optional<results::EventRow> loss_;  ///< of rank 0, in a partial directory
   std::string resume_;

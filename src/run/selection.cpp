@@ -85,6 +85,13 @@ std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::
   return ranks;
 }
 
+bool is_asked_for(const std::string& host, const std::string& only, const std::string& exclude) {
+  const auto listed = [&](const char* option, const std::string& text) {
+    return !text.empty() && any_matches(names_of(option, text), host);
+  };
+  return (only.empty() || listed("only", only)) && !listed("exclude", exclude);
+}
+
 /// Names of --exclude that no node of the launch has: a typing error leaves the node in.
 std::vector<std::string> unknown_names(const std::vector<std::string>& hosts, const std::string& exclude) {
   std::vector<std::string> unknown;

@@ -21,6 +21,9 @@ std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::
 /// named. Throws Error(usage).
 std::string node_list(const std::string& option, const std::string& typed);
 
+/// Whether `host` takes part by these lists (without files).
+bool is_asked_for(const std::string& host, const std::string& only, const std::string& exclude);
+
 /// Collective on the whole launch: rank 0 reads the file. All ranks get the same answer or the
 /// same Error.
 std::vector<int> select_ranks(Communicator& launch, const Config& config);

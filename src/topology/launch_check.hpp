@@ -21,7 +21,7 @@ struct LaunchExpectations {
 
 struct LaunchFinding {
   std::string severity;       ///< info|warn|inconclusive|fail
-  std::string kind;           ///< missing|mismatch|singletons|oversubscribed|uncovered|uneven|quota|idle
+  std::string kind;           ///< missing|mismatch|lost|singletons|oversubscribed|uncovered|uneven|quota|idle
   std::string text;           ///< one line that names the node or rank
   int node = -1;              ///< index into Topology::nodes, -1 = the whole launch
   std::string left_out = {};  ///< name of a node that takes no part because of it; empty: none

@@ -272,7 +272,7 @@ void judge_events(Judgement& j) {
                open = e.kind == "launch-inconclusive" || lost || uncovered;
     if (!fail && !open && e.kind != "launch-warn") continue;
     auto f = j.about(e.entity, fail ? "FAIL" : "WARN", "fact", kind);
-    f.action = lost || f.kind == "missing" ? "TRIAGE" : "CONFIG";
+    f.action = f.kind == "lost" || f.kind == "hang" || f.kind == "missing" ? "TRIAGE" : "CONFIG";
     f.evidence = "/events";
     f.text = named || e.finding.empty() ? e.text : e.finding + ": " + e.text;
     if (lost && lost->earlier) f.text = "in an earlier launch: " + f.text;

@@ -6,6 +6,7 @@ import re
 import time
 
 import harness
+import outcome
 
 
 def ours(result):
@@ -105,6 +106,55 @@ class Launcher(harness.CliTest):
         self.assert_code(self.assay(*run, "--launcher", "false"), 3)
         self.assert_code(self.assay(*run, "--launcher", "mpirun '"), 4)
         self.assertEqual(self.left_behind(), [])
+
+    def launch_without(self, *dead, fails='echo "$node: no route to host" >&2; exit 1', timeout=90):
+        """Three made nodes, of which the dead ones keep a launch from beginning that does not leave them out."""
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f"""#!/bin/sh
+shift 2
+case $1 in without=*) without=,${{1#*=}},; shift ;; esac
+for node in a b c; do
+  case "$without" in *,$node,*) continue ;; esac
+  case " {' '.join(dead)} " in *" $node "*) {fails} ;; esac
+done
+case $* in *--version) exec "$@" ;; esac
+exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
+""")
+        launcher.chmod(0o755)
+        return harness.execute([harness.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass", "--level", "smoke",
+                                "--nodes", "nodes", "--out", "r.h5", "--launcher", f"{launcher} --host a:1,b:1,c:1 without={{exclude}}"],
+                               self.dir, timeout=timeout)
+
+    def test_a_node_that_is_dead_at_the_start_is_left_out(self):
+        result = self.launch_without("b")
+        self.assert_code(result, 3)
+        self.assertIn("assay: b does not answer: exit code 1: b: no route to host\n", result.stderr)
+        self.assertIn("assay: launching again without b, ", result.stderr)
+        states = {line.split()[0]: line for line in (self.dir / "nodes").read_text().splitlines()}
+        self.assertRegex(states.pop("b"), "^b INCONCLUSIVE .*did not answer when the run was to begin: exit code 1")
+        self.assertRegex(*states.values(), r"^\S+ (PASS|WARN)\b")
+        self.assertIn("[TRIAGE]", result.stdout)
+        self.assertIn("2 devices", result.stdout)
+        self.assertIn("incomplete=0 ", result.stdout, "the others are measured")
+
+    @outcome.nightly
+    def test_a_node_that_keeps_a_launch_waiting_is_left_out(self):
+        result = self.launch_without("b", fails="exec sleep 1000", timeout=200)
+        self.assert_code(result, 3)
+        self.assertIn("assay: nothing has begun in 60 s: asking 3 nodes\n", result.stderr)
+        self.assertIn("assay: b does not answer: no answer within 30 s\n", result.stderr)
+        self.assertRegex(result.stderr, r"terminating the launcher: it still runs \d+ s after its start, nothing has begun, and 1 of 3 nodes")
+        self.assertIn("incomplete=0 ", result.stdout)
+
+    def test_where_all_nodes_answer_or_none_does_no_node_is_left_out(self):
+        for dead, said in [("", "each of its 3 nodes answers"), ("a b c", "none of its 3 nodes answers")]:
+            launches = self.launch_without(*dead.split()) if dead else self.assay(
+                "run", "--suites", "selftest", "--out", "r.h5", "--launcher",
+                f"sh -c 'case $* in *--version) exit 0 ;; esac; exit 1' x --host a,b,c without={{exclude}}")
+            self.assert_code(launches, 3)
+            self.assertIn(said, launches.stderr)
+            self.assertNotIn("launching again", launches.stderr)
+            self.assertNotIn("r.h5", self.left_behind())
 
     def test_a_launcher_that_does_not_end_is_terminated(self):
         launcher = self.dir / "launcher.sh"

@@ -110,6 +110,27 @@ class Loss(cluster.ClusterTest):
         named = [f for f in Results(file).findings if f["kind"] == "lost"]
         self.assertEqual([(f["name"].split("/")[0], f["action"]) for f in named], [(lost, "TRIAGE")])
 
+    def test_a_host_that_is_dead_at_the_start_is_left_out(self):
+        lost = self.cluster.hosts[2]
+        file, nodes, hosts = self.dir / "r.h5", self.dir / "nodes", self.dir / "hosts"
+        hosts.write_text("".join(f"{host} slots=1\n" for host in self.cluster.hosts))
+        self.fault("cut", lost)
+        # As from a login node: mpirun does not run on the host that it asks.
+        mpirun = (f"mpirun --mca plm_rsh_agent {cluster.STATE}/{self.cluster.name}/rsh --mca btl self,vader,tcp --mca btl_tcp_if_include eth0 "
+                  f"--mca oob_tcp_if_include eth0 --hostfile {hosts} --map-by ppr:1:node")
+        launch = cluster.Launch(["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", cluster.SCRIPT, "--name", self.cluster.name,
+                                 "exec", self.cluster.hosts[0], cluster.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass",
+                                 "--level", "smoke", "--out", str(file), "--nodes", str(nodes), "--launcher",
+                                 f"bash {cluster.SCRIPT.parents[1]}/scripts/launch.sh start --without={{exclude}} {mpirun} --"], self.dir)
+        result = launch.finish(200)
+        self.assert_code(result, 3)
+        self.assertIn(f"{lost} does not answer: ", result.stderr)
+        self.assertIn(f"launching again without {lost}, ", result.stderr)
+        states = {line.split()[0]: line.split()[1] for line in nodes.read_text().splitlines()}
+        self.assertEqual(states.pop(lost), "INCONCLUSIVE", result.stderr)
+        self.assertEqual(set(states), set(self.cluster.hosts) - {lost})
+        self.assertLessEqual(set(states.values()), {"PASS", "WARN"})
+
 
 if __name__ == "__main__":
     cluster.main()

@@ -85,6 +85,18 @@ TEST(Launcher, WhatIsCompleteOrWasAskedToEndIsNotStartedAgain) {
   EXPECT_FALSE(next({Attempt{}}).wanted);  // the launcher could not start
 }
 
+TEST(Launcher, ALaunchThatDidNotBeginIsRepeatedWithoutTheNodesThatDoNotAnswer) {
+  Attempt a;
+  a.nodes = {"a", "b", "c"};
+  EXPECT_FALSE(next({a}).wanted) << "all answer";
+  a.lost = {"b"};
+  EXPECT_TRUE(next({a}).wanted);
+  EXPECT_EQ(next({a}, {"d"}).exclude, (Nodes{"b", "d"}));
+  EXPECT_FALSE(next({a}, {}, 0).wanted);
+  a.lost = a.nodes;
+  EXPECT_FALSE(next({a}).wanted) << "none answers";
+}
+
 TEST(Launcher, ARunWhoseRankZeroIsGoneGoesOnFromWhatItLeft) {
   Attempt a;
   a.partial = true;

@@ -53,5 +53,12 @@ TEST(Selection, OfNodes) {
               HasSubstr("--exclude: no node is left"));
 }
 
+TEST(Selection, OfOneNodeByName) {
+  EXPECT_TRUE(is_asked_for("n4", "", ""));
+  EXPECT_TRUE(is_asked_for("n4", "n[1-4]", "n1"));
+  EXPECT_FALSE(is_asked_for("n4", "n[1-3]", ""));
+  EXPECT_FALSE(is_asked_for("n4", "", "n[4-5]"));
+}
+
 }  // namespace
 }  // namespace assay

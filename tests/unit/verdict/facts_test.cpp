@@ -290,6 +290,16 @@ TEST(VerdictFacts, LaunchEventsBecomeFindings) {
   EXPECT_EQ(find_kind(v, "hang")->action, "TRIAGE");
 }
 
+TEST(VerdictFacts, ANodeThatDidNotAnswerIsLost) {
+  auto r = healthy();
+  r.events.push_back({0, row_named(r, "node1"), "launch-inconclusive", "node1: did not answer", "lost"});
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node1"), "INCONCLUSIVE");
+  ASSERT_NE(find_kind(v, "lost"), nullptr);
+  EXPECT_EQ(find_kind(v, "lost")->action, "TRIAGE");
+}
+
 TEST(VerdictFacts, ARankThatIsLostInTwoLaunchesFailsItsDevice) {
   const std::string device = "node2/cores0-1";
   const auto lost = [&](const char* kind, const char* text) {
