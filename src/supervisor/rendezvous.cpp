@@ -157,12 +157,34 @@ std::string address_towards(const std::string& host) {
   return text;
 }
 
-/// The addresses of this machine that the launch uses; none when the launcher does not tell its own.
+/// The IPv4 addresses of a host that is given by its name; none when it is unknown.
+std::vector<std::string> addresses_of(const std::string& name) {
+  std::vector<std::string> hosts;
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_family = AF_INET;
+  wanted.ai_socktype = SOCK_STREAM;
+  if (name.empty() || getaddrinfo(name.c_str(), nullptr, &wanted, &found) != 0) return hosts;
+  for (const addrinfo* i = found; i != nullptr; i = i->ai_next) {
+    char text[INET_ADDRSTRLEN];
+    const auto* in = reinterpret_cast<const sockaddr_in*>(i->ai_addr);
+    if (inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) != nullptr) hosts.emplace_back(text);
+  }
+  freeaddrinfo(found);
+  return hosts;
+}
+
+/// The addresses of this machine that the launch uses; none when the launcher tells none. Open MPI 4 and
+/// Slurm tell the launcher's address, MPICH's Hydra by which name or address others reach this machine. Open
+/// MPI 5 tells its ranks only their own daemon, at 127.0.0.1.
 std::vector<std::string> launch_addresses() {
   std::vector<std::string> out;
-  for (const char* name : {"OMPI_MCA_orte_hnp_uri", "SLURM_LAUNCH_NODE_IPADDR"}) {
-    const char* text = std::getenv(name);
-    for (const std::string& host : addresses_in(text == nullptr ? "" : text)) {
+  for (const char* name :
+       {"OMPI_MCA_orte_hnp_uri", "SLURM_LAUNCH_NODE_IPADDR", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME"}) {
+    const char* value = std::getenv(name);
+    const std::string text = value == nullptr ? "" : value;
+    auto hosts = addresses_in(text);
+    if (hosts.empty() && std::string_view(name).starts_with("MPIR")) hosts = addresses_of(text);
+    for (const std::string& host : hosts) {
       const std::string own = address_towards(host);
       const bool beyond = !own.empty() && !own.starts_with("127.");
       if (beyond && std::find(out.begin(), out.end(), own) == out.end() && out.size() < most_hosts)

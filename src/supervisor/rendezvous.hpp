@@ -45,8 +45,8 @@ class RendezvousFile {
 inline constexpr int most_in_line = 1024;
 
 /// Listening TCP sockets, all with one port: on loopback only when all ranks are on this machine, else on the
-/// addresses by which this machine reaches the launcher; on all its addresses if the launcher gives none.
-/// Throws Error(resource).
+/// addresses by which this machine reaches the launcher, or which Hydra tells others; on all its addresses if
+/// the launcher gives none (Open MPI 5). Throws Error(resource).
 std::vector<int> listen_on(bool loopback_only, Address& address);
 /// The IPv4 addresses in the launcher's address of Open MPI and Slurm:
 /// "1.0;tcp://10.0.0.1,10.1.0.1:4711;tcp6://...", "10.0.0.1".

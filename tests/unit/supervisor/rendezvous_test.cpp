@@ -89,5 +89,24 @@ TEST(Rendezvous, ListensWhereItSays) {
   close(listening);
 }
 
+TEST(Rendezvous, ListensOnlyWhereTheLauncherTellsOthers) {
+  for (const char* name : {"OMPI_MCA_orte_hnp_uri", "SLURM_LAUNCH_NODE_IPADDR"}) unsetenv(name);
+  const auto hosts_with = [](const std::string& told) {
+    setenv("MPIR_CVAR_CH3_INTERFACE_HOSTNAME", told.c_str(), 1);  // as Hydra does
+    Address address;
+    for (const int fd : listen_on(false, address)) close(fd);
+    unsetenv("MPIR_CVAR_CH3_INTERFACE_HOSTNAME");
+    return address.hosts;
+  };
+  const auto all = hosts_with("");
+  EXPECT_EQ(hosts_with("localhost"), all) << "leads nobody here";
+  EXPECT_EQ(hosts_with("no.such.host.invalid"), all);
+  for (const std::string& own : all) {
+    if (own.starts_with("127.")) continue;
+    EXPECT_EQ(hosts_with(own), std::vector<std::string>{own});
+  }
+  EXPECT_FALSE(all.empty());
+}
+
 }  // namespace
 }  // namespace assay::supervisor
