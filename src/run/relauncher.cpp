@@ -175,7 +175,8 @@ class Launches {
     const auto nodes = nodes_of_launch();
     if (nodes.size() < 2) return;
     std::fprintf(stderr, "assay: the launcher exited with code %d and nothing was measured\n", code);
-    if (!silent_ || silent_->empty())
+    // Of a launch that still ran, steps of a batch system may have waited for it to end.
+    if (dead_start_.empty())
       silent_ = silent_nodes(how_.launcher, probe(), nodes, excluded_, answer_s, signals);
     if (signals.any()) return;
     const bool none = silent_->size() == nodes.size();
@@ -237,9 +238,10 @@ class Launches {
       const std::string node = node_of(r, e.entity);
       const auto loss = results::loss_of(e);
       if (loss && !loss->earlier && !node.empty()) a.lost.insert(node);
-      a.unnamed = a.unnamed || (loss && node.empty() && r.cases.empty());
+      a.unnamed = a.unnamed || (loss && !loss->earlier && node.empty() && r.cases.empty());
       a.stuck = a.stuck || e.kind == "stuck";
     }
+    if (!a.lost.empty()) a.unnamed = false;  // the next launch takes over who they are
   }
 
   void add_nodes(Attempt& a, const results::Results& r) const {
@@ -261,7 +263,7 @@ class Launches {
   /// The next launch writes the file anew and takes over what this one measured, or what it was to resume.
   void keep_for_resume() {
     const Attempt& last = attempts_.back();
-    if (last.unnamed) drop(config_.out);
+    if (last.unnamed) drop(files_.file(1));
     if (last.partial) results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
     const bool in_place = last.partial || (!last.file && fs::path(resume_) == partial());
     // In place only what is not taken over into a new file (Config::carries_over).
