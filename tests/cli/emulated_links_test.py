@@ -60,7 +60,7 @@ class Emulated(emulated.EmulatedTest):
         with self.open() as file:
             chase = file[f"cases/p2p/{case}"]
             self.assertEqual(str(chase.attrs["state"]).strip("b'"), "fail")
-            self.assertEqual(self.miscompares(file), [(f"p2p/{case}", "gpu0", 64, 1 << 20)], "the second node of rank 1")
+            self.assertEqual(self.miscompares(file), [(f"p2p/{case}", "gpu0", 8, 1 << 20)], "the second node of rank 1")
             self.assertEqual(len(chase["latency"]), 2, "a row for each direction")
             latency = harness.taken(self, chase, "latency")
             self.assertGreater(latency.min(), 1e-10)
