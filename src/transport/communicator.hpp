@@ -90,6 +90,13 @@ class Communicator {
   }
   virtual void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                               ReduceOp op) = 0;
+  /// Starts, as iall_reduce does. `in` and `out` do not overlap and stay untouched until it is complete. The
+  /// default completes at once.
+  virtual void ireduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                               ReduceOp op, Request& request) {
+    reduce_scatter(in, out, count_per_rank, type, op);
+    request = {};
+  }
   virtual void all_gather(const void* in, void* out, std::size_t bytes_per_rank) = 0;
   virtual void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) = 0;
   virtual void broadcast(void* data, std::size_t bytes, int root) = 0;

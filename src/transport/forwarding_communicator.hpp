@@ -52,6 +52,10 @@ class ForwardingCommunicator : public Communicator {
                       ReduceOp op) override {
     inner_.reduce_scatter(in, out, count_per_rank, type, op);
   }
+  void ireduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op,
+                       Request& request) override {
+    inner_.ireduce_scatter(in, out, count_per_rank, type, op, request);
+  }
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override {
     inner_.all_gather(in, out, bytes_per_rank);
   }

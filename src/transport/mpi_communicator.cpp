@@ -99,17 +99,15 @@ class MpiCommunicator final : public Communicator {
   }
   void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     const ByteRange range(bytes, limit_);
-    Slot slot{MPI_REQUEST_NULL, 1};
-    check(MPI_Isend(data, range.count(), range.type(), peer, tag, comm_, &slot.request), "MPI_Isend");
-    store(request, slot);
-    waits_for_ = of_world(peer);
+    started(request, peer, "MPI_Isend", [&](MPI_Request* r) {
+      return MPI_Isend(data, range.count(), range.type(), peer, tag, comm_, r);
+    });
   }
   void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     const ByteRange range(bytes, limit_);
-    Slot slot{MPI_REQUEST_NULL, 1};
-    check(MPI_Irecv(data, range.count(), range.type(), peer, tag, comm_, &slot.request), "MPI_Irecv");
-    store(request, slot);
-    waits_for_ = of_world(peer);
+    started(request, peer, "MPI_Irecv", [&](MPI_Request* r) {
+      return MPI_Irecv(data, range.count(), range.type(), peer, tag, comm_, r);
+    });
   }
   void wait_all(std::span<Request> requests) override;
   bool test_all(std::span<Request> requests) override;
@@ -128,6 +126,8 @@ class MpiCommunicator final : public Communicator {
   void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override;
   void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                       ReduceOp op) override;
+  void ireduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op,
+                       Request& request) override;
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
   void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) override;
   void broadcast(void* data, std::size_t bytes, int root) override;
@@ -138,6 +138,13 @@ class MpiCommunicator final : public Communicator {
   std::string broadcast_text(const std::string& mine, int root) override;
 
  private:
+  template <typename Call>
+  void started(Request& request, int peer, const char* name, Call&& call) {
+    Slot slot{MPI_REQUEST_NULL, 1};
+    check(call(&slot.request), name);
+    store(request, slot);
+    waits_for_ = of_world(peer);
+  }
   template <typename Start>
   void wait_looking(Start&& start) {
     Request request;
@@ -224,12 +231,9 @@ bool MpiCommunicator::test_all(std::span<Request> requests) {
 void MpiCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op,
                                   Request& request) {
   if (count > limit_) return Communicator::iall_reduce(data, count, type, op, request);
-  Slot slot{MPI_REQUEST_NULL, 1};
-  check(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), mpi_type(type), mpi_op(op), comm_,
-                       &slot.request),
-        "MPI_Iallreduce");
-  store(request, slot);
-  waits_for_ = supervisor::no_peer;
+  started(request, -1, "MPI_Iallreduce", [&](MPI_Request* r) {
+    return MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), mpi_type(type), mpi_op(op), comm_, r);
+  });
 }
 
 void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
@@ -262,6 +266,16 @@ void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t coun
       check(MPI_Reduce(at(in, offset * width), result, n, mpi_type(type), mpi_op(op), owner, comm_),
             "MPI_Reduce");
     }
+}
+
+void MpiCommunicator::ireduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                                      ReduceOp op, Request& request) {
+  if (count_per_rank > limit_)
+    return Communicator::ireduce_scatter(in, out, count_per_rank, type, op, request);
+  started(request, -1, "MPI_Ireduce_scatter_block", [&](MPI_Request* r) {
+    return MPI_Ireduce_scatter_block(in, out, static_cast<int>(count_per_rank), mpi_type(type), mpi_op(op),
+                                     comm_, r);
+  });
 }
 
 void MpiCommunicator::all_gather(const void* in, void* out, std::size_t bytes_per_rank) {
@@ -366,30 +380,6 @@ std::vector<std::int32_t> world_ranks(MPI_Comm comm, int size) {
   MPI_Group_free(&part);
   MPI_Group_free(&all);
   return {world.begin(), world.end()};
-}
-
-namespace {
-
-/// describe_path() takes 0.2 s, so the first rank of each node asks, once, and tells the others. All ranks
-/// must take part in the first call.
-const std::string& node_path() {
-  static const std::string path = [] {
-    MPI_Comm part = MPI_COMM_NULL;
-    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part),
-          "MPI_Comm_split_type");
-    const auto node = make_communicator(part, "", count_limit, nullptr);
-    return node->broadcast_text(node->rank() == 0 ? describe_path() : "", 0);
-  }();
-  return path;
-}
-
-}  // namespace
-
-std::unique_ptr<Communicator> duplicate_world(std::size_t limit, supervisor::Heartbeat* heartbeat) {
-  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  MPI_Comm copy = MPI_COMM_NULL;
-  check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return make_communicator(copy, node_path(), limit, heartbeat);
 }
 
 }  // namespace mpi

@@ -7,9 +7,12 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "transport/mpi_check.hpp"
 #include "transport/mpi_detail.hpp"
 
 namespace assay::mpi {
@@ -84,6 +87,30 @@ std::string describe_path() {
     return mtl.size() == 1 ? "cm/" + mtl.front() : "cm/requested:" + control("mtl");
   }
   return pml.front();
+}
+
+namespace {
+
+/// describe_path() takes 0.2 s, so the first rank of each node asks, once, and tells the others. All ranks
+/// must take part in the first call.
+const std::string& node_path() {
+  static const std::string path = [] {
+    MPI_Comm part = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part),
+          "MPI_Comm_split_type");
+    const auto node = make_communicator(part, "", count_limit, nullptr);
+    return node->broadcast_text(node->rank() == 0 ? describe_path() : "", 0);
+  }();
+  return path;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> duplicate_world(std::size_t limit, supervisor::Heartbeat* heartbeat) {
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+  return make_communicator(copy, node_path(), limit, heartbeat);
 }
 
 }  // namespace assay::mpi

@@ -35,6 +35,14 @@ class UcxCommunicator : public ForwardingCommunicator {
                                                const Settings& settings);
 
   std::string_view transport() const noexcept override { return "ucx"; }
+  /// Complete at once: the requests that this class waits for are UCX's own.
+  void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override {
+    Communicator::iall_reduce(data, count, type, op, request);
+  }
+  void ireduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op,
+                       Request& request) override {
+    Communicator::ireduce_scatter(in, out, count_per_rank, type, op, request);
+  }
   /// Makes endpoints to those that have none. Empty when all of `peers` can be reached, else why not.
   virtual std::string connect(std::span<const int> peers) = 0;
   /// Lets the ranks of `group` read and write `memory` of each of them, until this communicator ends; needs

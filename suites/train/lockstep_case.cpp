@@ -100,7 +100,7 @@ class Lockstep {
                       parameter_digests_.back()};
     report.stop = !work_.fixed && now_s() - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
-    log_.add(report, t0, regret_of(all), gradients.mine + parameters.mine, 0);
+    log_.add(report, t0, regret_of(all), gradients.mine + parameters.mine);
     for (const StepReport& r : all)
       if (r.stop > 0) return false;
     return !gradients.lasting && !parameters.lasting;

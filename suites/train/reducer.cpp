@@ -40,40 +40,46 @@ void GradientReducer::finish() {
 }
 
 /// Under the lock.
-void GradientReducer::start(float* data, std::size_t count) {
+void GradientReducer::start(const Bucket& bucket) {
   finish();
   if (!pending_) since_s_ = now_s();
   pending_ = true;
   resting_ = false;
+  if (gpt_.storage().parts > 1) return scatter(bucket);
   if (stream_ != nullptr) comm_.order_after(stream_);
-  comm_.iall_reduce(data, count, DataType::fp32, ReduceOp::sum, requests_.emplace_back());
+  comm_.iall_reduce(gpt_.gradients() + bucket.offset, bucket.size, DataType::fp32, ReduceOp::sum,
+                    requests_.emplace_back());
+}
+
+/// A bucket's sum on its way to where the parts read it; what does not divide goes to all of them.
+void GradientReducer::scatter(const Bucket& bucket) {
+  std::vector<const Piece*> pieces;
+  for (const Piece& piece : gpt_.share().pieces())
+    if (piece.offset >= bucket.offset && piece.offset < bucket.offset + bucket.size && piece.size > 0)
+      pieces.push_back(&piece);
+  for (const Piece* piece : pieces)
+    if (piece->shared)
+      gpt_.ops().copy(gpt_.reduced() + piece->at, gpt_.gradients() + piece->offset,
+                      piece->size * sizeof(float));
+  if (stream_ != nullptr) comm_.order_after(stream_);
+  for (const Piece* piece : pieces) {
+    float* const to = gpt_.reduced() + piece->at;
+    if (piece->shared)
+      comm_.iall_reduce(to, piece->size, DataType::fp32, ReduceOp::sum, requests_.emplace_back());
+    else
+      comm_.ireduce_scatter(gpt_.gradients() + bucket.offset, to, gpt_.share().run(bucket), DataType::fp32,
+                            ReduceOp::sum, requests_.emplace_back());
+  }
 }
 
 void GradientReducer::ready(std::size_t bucket) {
   if (alone_) return;
-  const Bucket& b = gpt_.table().buckets()[bucket];
   {
     const std::lock_guard guard(lock_);
     if (failure_) return;  // wait() throws it
-    if (gpt_.storage().parts > 1) return scattered_.push_back(bucket);
-    start(gpt_.gradients() + b.offset, b.size);
+    start(gpt_.table().buckets()[bucket]);
   }
   wake_.notify_one();
-}
-
-/// A bucket's sum to where the parts read it; what does not divide goes to all of them.
-void GradientReducer::scatter(const Bucket& bucket) {
-  const std::size_t run = gpt_.share().run(bucket);
-  if (stream_ != nullptr) comm_.order_after(stream_);
-  for (const Piece& piece : gpt_.share().pieces()) {
-    if (piece.offset < bucket.offset || piece.offset >= bucket.offset + bucket.size || piece.size == 0)
-      continue;
-    float* const to = gpt_.reduced() + piece.at;
-    if (piece.shared)
-      comm_.all_reduce(gpt_.gradients() + piece.offset, to, piece.size, DataType::fp32, ReduceOp::sum);
-    else
-      comm_.reduce_scatter(gpt_.gradients() + bucket.offset, to, run, DataType::fp32, ReduceOp::sum);
-  }
 }
 
 void GradientReducer::share() {
@@ -124,13 +130,6 @@ void GradientReducer::wait() {
   const std::lock_guard guard(lock_);
   resting_ = true;  // the caller waits as MPI does, which reacts sooner than a thread that naps
   if (failure_) std::rethrow_exception(failure_);
-  if (!scattered_.empty()) {
-    const double begin = now_s();
-    for (const std::size_t bucket : scattered_) scatter(gpt_.table().buckets()[bucket]);
-    scattered_.clear();
-    busy_s_ = now_s() - begin;
-    return;
-  }
   if (stream_ != nullptr) {
     for (Request& request : requests_) comm_.order_before(stream_, request);
     pending_ = false;

@@ -23,8 +23,7 @@ enum class Progress { thread, calls, none };
 /// wait() begins after all reductions, and the host waits for nothing.
 ///
 /// Where the replica is one part of several (ZeRO stage 1), a bucket's sum goes to the part that updates it,
-/// and share() gives all parts the new weights. Transports have no reduction of that kind that goes on by
-/// itself, so it is made in wait().
+/// by a reduction that goes on in the same way, and share() gives all parts the new weights.
 class GradientReducer {
  public:
   /// `thread` becomes `calls` where the transport allows no second thread.
@@ -46,7 +45,7 @@ class GradientReducer {
   /// After an update: weights of all parts to all ranks. Nothing where every rank updates everything.
   void share();
 
-  /// Seconds, up to the last wait(), in which at least one bucket was on its way.
+  /// Seconds of the pass up to the last wait() in which at least one bucket was on its way; 0 on a stream.
   double busy_s() const noexcept { return busy_s_; }
   const char* progress() const noexcept {
     return stream_ != nullptr              ? "stream"
@@ -58,7 +57,7 @@ class GradientReducer {
  private:
   void drive();
   void poll();
-  void start(float* data, std::size_t count);
+  void start(const Bucket& bucket);
   void scatter(const Bucket& bucket);
 
   Communicator& comm_;
@@ -70,7 +69,6 @@ class GradientReducer {
 
   std::mutex lock_;  ///< over all that follows, and over every call of the transport
   std::condition_variable wake_;
-  std::vector<std::size_t> scattered_;  ///< buckets whose sum wait() makes
   std::vector<Request> requests_;
   bool pending_ = false, resting_ = true, stopping_ = false;
   double since_s_ = 0, busy_so_far_s_ = 0;

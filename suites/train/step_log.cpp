@@ -28,12 +28,11 @@ void StepLog::declare(CaseRecord& record) {
     if (m.operation == "lockstep") record.declare(m);
 }
 
-void StepLog::add(const StepReport& mine, double start_s, double regret, double errors, double busy_s) {
+void StepLog::add(const StepReport& mine, double start_s, double regret, double errors) {
   reports_.push_back(mine);
   t_.push_back(start_s);
   regret_.push_back(regret);
   errors_.push_back(errors);
-  busy_s_.push_back(busy_s);
 }
 
 double StepLog::recent_regret(int window) const noexcept {
@@ -68,12 +67,12 @@ CaseRecord::Row& StepLog::write(Context& context, double tokens) const {
     row.values["oracle"].push_back(r.oracle / r.counted);
     row.values["gradient_norm"].push_back(std::sqrt(r.squares));
   }
-  if (std::any_of(busy_s_.begin(), busy_s_.end(), [](double s) { return s > 0; })) {
-    row.values["communication"] = busy_s_;
-    for (std::size_t i = 0; i < reports_.size(); ++i)
-      row.values["overlap"].push_back(
-          busy_s_[i] > 0 ? std::clamp(1 - reports_[i].exposed_s / busy_s_[i], 0.0, 1.0) : results::not_taken);
-  }
+  if (std::any_of(reports_.begin(), reports_.end(),
+                  [](const StepReport& r) { return r.communication_s > 0; }))
+    for (const StepReport& r : reports_) {
+      row.values["communication"].push_back(r.communication_s);
+      row.values["overlap"].push_back(r.overlap());
+    }
   row.values["regret"] = regret_;
   row.values["errors"] = errors_;
   return row;

@@ -93,7 +93,7 @@ class Together {
     digests_.push_back(report.digest);
     frontier_.add(frontier_of(all), me);
     const Outcome replicas = check_replicas(step, all);
-    log_.add(report, t0, regret_of(all), replicas.mine, reducer_.busy_s());
+    log_.add(report, t0, regret_of(all), replicas.mine);
     check_regret(step);
     lasting_ = replicas.lasting;
     for (const StepReport& r : all)
@@ -131,7 +131,7 @@ class Together {
     report.data_s += t1 - t0;
     report.forward_s += ops.elapsed_s(0, 1);
     report.backward_s += ops.elapsed_s(1, 2);
-    report.exposed_s += ops.elapsed_s(2, 3) + (work_.zero ? ops.elapsed_s(4, 5) : 0);
+    report.add_communication(reducer_.busy_s(), ops.elapsed_s(2, 3), work_.zero ? ops.elapsed_s(4, 5) : 0);
     report.optimizer_s += ops.elapsed_s(3, 4);
     report.loss += replica_.loss_sum();
     report.oracle += replica_.oracle_sum();

@@ -34,13 +34,12 @@ class StreamCommunicator final : public Communicator {
     cuda::check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), event, 0), "wait");
   }
   void iall_reduce(void* data, std::size_t count, DataType, ReduceOp, Request& request) override {
-    emulation::enqueue(own_, [this, data, count] {
-      for (std::size_t i = 0; i < count; ++i) static_cast<float*>(data)[i] *= 2;
-      ++done;
-    });
-    const cudaEvent_t event = record(own_);
-    std::memcpy(request.storage, &event, sizeof(event));
-    if (eager) cuda::check(cudaStreamSynchronize(own_), "eager");
+    start(data, data, count, request);
+  }
+  void ireduce_scatter(const void* in, void* out, std::size_t count, DataType, ReduceOp,
+                       Request& request) override {
+    ++scatters;
+    start(in, out, count, request);  // rank 0 gets the first run
   }
   void wait_all(std::span<Request>) override {
     ++waits;
@@ -63,10 +62,20 @@ class StreamCommunicator final : public Communicator {
   std::vector<std::string> all_gather_text(const std::string&) override { return {}; }
   std::string broadcast_text(const std::string& mine, int) override { return mine; }
 
-  int done = 0, waits = 0;
+  int done = 0, waits = 0, scatters = 0;
   bool eager = false;  ///< runs what it was given at once, as a GPU may that has nothing else to do
 
  private:
+  void start(const void* in, void* out, std::size_t count, Request& request) {
+    emulation::enqueue(own_, [this, in, out, count] {
+      for (std::size_t i = 0; i < count; ++i)
+        static_cast<float*>(out)[i] = 2 * static_cast<const float*>(in)[i];
+      ++done;
+    });
+    const cudaEvent_t event = record(own_);
+    std::memcpy(request.storage, &event, sizeof(event));
+    if (eager) cuda::check(cudaStreamSynchronize(own_), "eager");
+  }
   cudaEvent_t record(cudaStream_t stream) {
     cudaEvent_t event;
     cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
@@ -102,6 +111,36 @@ TEST(EmulatedReducer, OrdersStreamsAndLeavesTheHostFree) {
     for (float& g : want) g = 2 * (g + g);
     EXPECT_EQ(rig.gradients(), want);
     ranks.done = 0;
+  }
+}
+
+/// ZeRO: the share's sums start behind each bucket's gradients, amid the backward pass, and the host waits
+/// for none. With `eager` each runs as soon as it may, so one that is early would read unfinished gradients.
+TEST(EmulatedReducer, SumsOfSharesStartWithinTheBackwardPass) {
+  for (const bool eager : {false, true}) {
+    Rig plain = Rig::cuda(NumType::bf16), rig(first_gpu(), NumType::bf16, 2);
+    StreamCommunicator ranks;
+    ranks.eager = eager;
+    GradientReducer reducer(ranks, *rig.gpt);
+    plain.pass(0);
+    const int buckets = static_cast<int>(rig.gpt->table().buckets().size());
+    int ready = 0;
+    rig.pass(0, [&](std::size_t bucket) {
+      reducer.ready(bucket);
+      EXPECT_EQ(ranks.scatters, ++ready) << "nothing started when the bucket was ready";
+    });
+    EXPECT_EQ(ready, buckets);
+    rig.gpt->ops().zero(rig.gpt->moments(0), sizeof(float));
+    reducer.wait();
+    EXPECT_EQ(ranks.waits, 0) << "the host waited";
+    rig.device->synchronize();
+    std::vector<float> sums(rig.gpt->share().size());
+    rig.device->copy_to_host(sums.data(), rig.gpt->reduced(), sums.size() * sizeof(float));
+    const auto gradients = plain.gradients();
+    for (const Piece& piece : rig.gpt->share().pieces())
+      for (std::size_t i = 0; i < piece.size; ++i)
+        ASSERT_EQ(sums[piece.at + i], 2 * gradients[piece.offset + i]) << piece.offset + i;
+    reducer.finish();
   }
 }
 

@@ -138,6 +138,28 @@ TEST_P(CommunicatorTest, ReduceScatterGivesEachRankItsBlock) {
   }
 }
 
+TEST_P(CommunicatorTest, StartedReduceScattersGiveWhatTheBlockingOneGives) {
+  const auto n = static_cast<std::size_t>(comm->size());
+  const std::size_t counts[] = {1, 1000, 2501};
+  std::vector<std::vector<float>> in, out, blocking;
+  std::vector<Request> requests(std::size(counts));
+  for (const std::size_t count : counts) {
+    out.emplace_back(count, -1.0f);
+    blocking.emplace_back(count);
+    for (std::size_t i = 0; i < count * n; ++i)
+      (i == 0 ? in.emplace_back(count * n) : in.back())[i] =
+          static_cast<float>(static_cast<int>(i % 1000) * (comm->rank() + 1));
+  }
+  for (std::size_t k = 0; k < requests.size(); ++k)
+    comm->ireduce_scatter(in[k].data(), out[k].data(), counts[k], DataType::fp32, ReduceOp::sum, requests[k]);
+  while (!comm->test_all(requests)) {
+  }
+  for (std::size_t k = 0; k < requests.size(); ++k) {
+    comm->reduce_scatter(in[k].data(), blocking[k].data(), counts[k], DataType::fp32, ReduceOp::sum);
+    EXPECT_EQ(out[k], blocking[k]) << counts[k];
+  }
+}
+
 TEST_P(CommunicatorTest, AllGatherAllToAllAndBroadcastPlaceEveryByte) {
   const int me = comm->rank(), n = comm->size();
   for (const std::size_t bytes : sizes) {

@@ -171,6 +171,27 @@ TEST_P(GpuCommunicator, OrdersItselfBetweenTheWorkOfADevice) {
   }
 }
 
+TEST_P(GpuCommunicator, StartsReduceScattersBetweenTheWorkOfADevice) {
+  const auto n = static_cast<std::size_t>(size());
+  const OnGpu<float> in(*gpu, 0, std::vector<float>(n, 0)), out(*gpu, 8 * mib, std::vector<float>(2, 0));
+  std::vector<float> values(n);
+  auto* stream = static_cast<cudaStream_t>(gpu->stream());
+  for (int i = 0; i < 3; ++i) {
+    for (std::size_t to = 0; to < n; ++to) values[to] = static_cast<float>(rank() * static_cast<int>(to) + i);
+    ASSERT_EQ(cudaMemcpyAsync(in.get(), values.data(), n * sizeof(float), cudaMemcpyHostToDevice, stream),
+              cudaSuccess);
+    Request request;
+    comm->order_after(stream);
+    comm->ireduce_scatter(in.get(), out.get(), 1, DataType::fp32, ReduceOp::sum, request);
+    comm->order_before(stream, request);
+    ASSERT_EQ(cudaMemcpyAsync(out.get() + 1, out.get(), sizeof(float), cudaMemcpyDeviceToDevice, stream),
+              cudaSuccess);
+    gpu->synchronize();
+    EXPECT_EQ(out.host()[1], static_cast<float>(size() * (size() - 1) / 2 * rank() + size() * i));
+    comm->wait_all({&request, 1});
+  }
+}
+
 TEST_P(GpuCommunicator, SplitsIntoGroupsThatWork) {
   const auto half = comm->split(rank() % 2, -rank());
   ASSERT_NE(half, nullptr);

@@ -185,13 +185,16 @@ TEST(Train, ReductionsGoOnByThemselves) {
   const auto world = mpi::duplicate_world();
   if (world->size() < 2 || world->size() > 4) GTEST_SKIP() << "two to four ranks";
   if (!world->serialized()) GTEST_SKIP() << "this MPI allows no second thread";
-  Rank rank(1);
-  double with = 1, without = 0;
+  Rank rank(1), part(1, {NumType::fp32, world->rank(), world->size()});
+  double with = 1, without = 0, scattered = 1;
   // The machine may be busy with other things; what is asked for must happen once.
   for (int attempt = 0; attempt < 10 && with >= 0.3; ++attempt)
     with = left_to_wait(*world, rank, Progress::thread);
   for (int attempt = 0; attempt < 10 && without <= 0.3; ++attempt)
     without = left_to_wait(*world, rank, Progress::none);
+  for (int attempt = 0; attempt < 10 && scattered >= 0.3; ++attempt)
+    scattered = left_to_wait(*world, part, Progress::thread);
+  EXPECT_LT(scattered, 0.3) << "the sums of shares waited for the rank to come back";
   EXPECT_LT(with, 0.3) << "the reduction waited for the rank to come back";
   EXPECT_GT(without, 0.3) << "it goes on without the thread, so this test proves nothing of the thread";
 }

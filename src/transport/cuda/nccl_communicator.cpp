@@ -33,10 +33,7 @@ void store(Request& request, std::uint64_t number) noexcept {
   std::memcpy(request.storage, &number, sizeof number);
   request.storage[8] = ours;
 }
-const std::byte* at(const void* base, std::size_t offset) noexcept {
-  return static_cast<const std::byte*>(base) + offset;
-}
-std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std::byte*>(base) + offset; }
+bool failed(ncclResult_t result) noexcept { return result != ncclSuccess && result != ncclInProgress; }
 
 }  // namespace
 
@@ -51,10 +48,6 @@ void NcclCommunicator::check(ncclResult_t result, const char* call) {
   give_up(fmt::format("{}: {}{}; {}", call, nccl_.get_error_string(result), more, doing()));
 }
 
-namespace {
-bool failed(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
-}  // namespace
-
 /// A group belongs to the thread: one that is left open would swallow what other communicators send later. It
 /// is closed before an error inside of it ends the communicator.
 template <typename Calls>
@@ -65,15 +58,20 @@ ncclResult_t NcclCommunicator::group(Calls&& calls) {
   return inside != ncclSuccess ? inside : ended;
 }
 
+ncclResult_t NcclCommunicator::async_state() {
+  ncclResult_t state = ncclSuccess;
+  check(nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError");
+  check(state, last_.name);
+  return state;
+}
+
 /// Polls until `query` has its answer: true when what is waited for has happened.
 template <typename Query>
 void NcclCommunicator::wait(Query&& query) {
   for (;;) {
     if (query()) return;
     if (comm_ == nullptr) throw Error(ErrorKind::mpi, "NCCL: the communicator was given up");
-    ncclResult_t state = ncclSuccess;
-    check(nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError");
-    check(state, last_.name);
+    async_state();
     if (now_s() > settings_.deadline_s) give_up("not over at the deadline: " + doing());
     if (!look_) continue;
     try {
@@ -112,12 +110,7 @@ void NcclCommunicator::settle(ncclResult_t result) {
   check(result, last_.name);
   if (result == ncclSuccess) [[likely]]
     return;
-  wait([&] {
-    ncclResult_t state = ncclInProgress;
-    check(nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError");
-    check(state, last_.name);
-    return state == ncclSuccess;
-  });
+  wait([&] { return async_state() == ncclSuccess; });
 }
 
 void NcclCommunicator::wait_stream() {
@@ -174,6 +167,14 @@ void NcclCommunicator::collective(const Operation& operation, Call&& call) {
   launch_transfers();
   launch(operation, std::forward<Call>(call));
   if (!in_batch_) wait_stream();
+}
+
+template <typename Call>
+void NcclCommunicator::begin_collective(const Operation& operation, Request& request, Call&& call) {
+  launch_transfers();
+  launch(operation, std::forward<Call>(call));
+  mark();
+  store(request, operations_);
 }
 
 void NcclCommunicator::end_batch() {
@@ -286,9 +287,7 @@ bool NcclCommunicator::test_all(std::span<Request> requests) {
   }
   // No call waits here, so an error of NCCL's own would never be seen.
   if (!all && comm_ != nullptr) {
-    ncclResult_t state = ncclSuccess;
-    check(nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError");
-    check(state, last_.name);
+    async_state();
     if (now_s() > settings_.deadline_s) give_up("not over at the deadline: " + doing());
   }
   return all;
@@ -343,11 +342,8 @@ void NcclCommunicator::iall_reduce(void* data, std::size_t count, DataType type,
   if (count == 0 || !mine(data)) return inner_.iall_reduce(data, count, type, op, request);
   const auto t = nccl_type(type);
   const auto o = nccl_op(op);
-  launch_transfers();
-  launch({"ncclAllReduce", count * size_of(type), -1, Call::all_reduce},
-         [&] { return nccl_.all_reduce(data, data, count, t, o, comm_, stream_.get()); });
-  mark();
-  store(request, operations_);
+  begin_collective({"ncclAllReduce", count * size_of(type), -1, Call::all_reduce}, request,
+                   [&] { return nccl_.all_reduce(data, data, count, t, o, comm_, stream_.get()); });
 }
 
 void NcclCommunicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
@@ -357,6 +353,15 @@ void NcclCommunicator::reduce_scatter(const void* in, void* out, std::size_t cou
   const auto o = nccl_op(op);
   collective({"ncclReduceScatter", count * size_of(type), -1, Call::reduce_scatter},
              [&] { return nccl_.reduce_scatter(in, out, count, t, o, comm_, stream_.get()); });
+}
+
+void NcclCommunicator::ireduce_scatter(const void* in, void* out, std::size_t count, DataType type,
+                                       ReduceOp op, Request& request) {
+  if (count == 0 || !mine(out)) return inner_.ireduce_scatter(in, out, count, type, op, request);
+  const auto t = nccl_type(type);
+  const auto o = nccl_op(op);
+  begin_collective({"ncclReduceScatter", count * size_of(type), -1, Call::reduce_scatter}, request,
+                   [&] { return nccl_.reduce_scatter(in, out, count, t, o, comm_, stream_.get()); });
 }
 
 void NcclCommunicator::all_gather(const void* in, void* out, std::size_t bytes) {
@@ -374,8 +379,9 @@ void NcclCommunicator::all_to_all(const void* in, void* out, std::size_t bytes) 
       for (int peer = 0; peer < size(); ++peer) {
         const std::size_t offset = static_cast<std::size_t>(peer) * bytes;
         for (const ncclResult_t result :
-             {nccl_.send(at(in, offset), bytes, ncclInt8, peer, comm_, stream_.get()),
-              nccl_.recv(at(out, offset), bytes, ncclInt8, peer, comm_, stream_.get())})
+             {nccl_.send(static_cast<const std::byte*>(in) + offset, bytes, ncclInt8, peer, comm_,
+                         stream_.get()),
+              nccl_.recv(static_cast<std::byte*>(out) + offset, bytes, ncclInt8, peer, comm_, stream_.get())})
           if (failed(result)) return result;
       }
       return ncclSuccess;

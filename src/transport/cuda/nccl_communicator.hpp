@@ -66,6 +66,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override;
   void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                       ReduceOp op) override;
+  void ireduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op,
+                       Request& request) override;
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
   void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) override;
   void broadcast(void* data, std::size_t bytes, int root) override;
@@ -105,6 +107,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void launch(const Operation& operation, Call&& call);
   template <typename Call>
   void collective(const Operation& operation, Call&& call);
+  template <typename Call>
+  void begin_collective(const Operation& operation, Request& request, Call&& call);
   Event& mark();
   bool passed(std::uint64_t number);
   void wait_for(std::uint64_t number);
@@ -116,6 +120,7 @@ class NcclCommunicator final : public ForwardingCommunicator {
   template <typename Call>
   ncclResult_t apart(Call&& call);
   void settle(ncclResult_t result);
+  ncclResult_t async_state();
   void check(ncclResult_t result, const char* call);
   [[noreturn]] void give_up(const std::string& reason);
   std::string doing() const;

@@ -281,6 +281,13 @@ void StagedCommunicator::reduce_scatter(const void* in, void* out, std::size_t c
         [&](const std::byte* from, std::byte* to) { inner_.reduce_scatter(from, to, count, type, op); });
 }
 
+void StagedCommunicator::ireduce_scatter(const void* in, void* out, std::size_t count, DataType type,
+                                         ReduceOp op, Request& request) {
+  if (count == 0 || !mine(out)) return inner_.ireduce_scatter(in, out, count, type, op, request);
+  reduce_scatter(in, out, count, type, op);
+  request = {};
+}
+
 void StagedCommunicator::all_gather(const void* in, void* out, std::size_t bytes) {
   if (bytes == 0 || !mine(out)) return inner_.all_gather(in, out, bytes);
   whole(in, bytes, out, bytes * static_cast<std::size_t>(size()),

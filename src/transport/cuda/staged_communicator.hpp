@@ -45,6 +45,8 @@ class StagedCommunicator final : public ForwardingCommunicator {
   void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override;
   void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                       ReduceOp op) override;
+  void ireduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op,
+                       Request& request) override;
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
   void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) override;
   void broadcast(void* data, std::size_t bytes, int root) override;

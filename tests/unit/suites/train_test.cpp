@@ -13,6 +13,7 @@
 #include "measure/statistics.hpp"
 #include "run/injector.hpp"
 #include "suites/train/preset.hpp"
+#include "suites/train/step_log.hpp"
 #include "suites/train/train_suite.hpp"
 #include "suites/train/trust.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
@@ -57,6 +58,21 @@ TEST(TrainPlan, SaysWhenMemoryIsShortAndRefusesNonsense) {
   EXPECT_EQ(fakes::find(cases, "tiny-together")->not_applicable, "");
   const Config none = config_of(suite, Level::quick, {{"train.steps", {"0"}}});
   EXPECT_THROW(suite.plan({none, topology, 1u << 30, 7}), Error);
+}
+
+/// Times of a step with two passes: 4 s of reductions each, of which 1 s was waited for, and new weights for
+/// all after the last one.
+TEST(TrainStep, WhatIsExposedIsComparedWithAllCommunication) {
+  train::StepReport step;
+  step.add_communication(4, 1, 0);
+  step.add_communication(4, 1, 2);
+  EXPECT_EQ(step.exposed_s, 4);
+  EXPECT_EQ(step.communication_s, 10);
+  EXPECT_DOUBLE_EQ(step.overlap(), 0.6);
+  train::StepReport stream;  // which does not say how long its reductions take
+  stream.add_communication(0, 1, 2);
+  EXPECT_EQ(stream.exposed_s, 3);
+  EXPECT_TRUE(std::isnan(stream.overlap()));
 }
 
 CaseRecord run_case(const std::string& name, const std::map<std::string, std::vector<std::string>>& given,
