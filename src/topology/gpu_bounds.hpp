@@ -58,7 +58,7 @@ GpuBound local_copy_bound(const Gpu& gpu);
 GpuBound host_link_bound(const Gpu& gpu);
 
 /// Products of matrices of a number type: multiprocessors times their highest clock times dense operations
-/// per clock, from NVIDIA's architecture white papers for compute capabilities 7.0 to 10.0.
+/// per clock (base/gpu_architecture.hpp). Unknown where the table has no such compute capability.
 GpuBound math_bound(const Gpu& gpu, const std::string& dtype);
 
 /// What a case does between GPUs: one of them reads or writes the memory of the other, NCCL sends to it, or

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/gpu_architecture.hpp"
 #include "device/corrupt.hpp"
 #include "device/cuda/cuda_backend.hpp"
 #include "device/cuda/cuda_memory_ops.hpp"
@@ -83,6 +84,21 @@ TEST_F(EmulatedDevice, ProductsWithFewAlgorithmsByHeuristicsTryOthersByTheirNumb
   };
   EXPECT_EQ(tried("3"), 32);
   EXPECT_EQ(tried("35"), 35) << "enough";
+}
+
+/// One multiprocessor at the emulation's 1 GHz, by the table that bounds products.
+TEST_F(EmulatedDevice, NominalPeakIsThatOfTheTableOfArchitectures) {
+  const std::string text = device->description(), name = text.substr(text.find("compute ") + 8, 3);
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  const GpuArchitecture* const architecture = gpu_architecture(name);
+  ASSERT_NE(architecture, nullptr) << name;
+  for (const NumType type : {NumType::fp64, NumType::fp32, NumType::tf32, NumType::fp16, NumType::bf16,
+                             NumType::fp8, NumType::fp8_fast, NumType::int8})
+    EXPECT_EQ(device->nominal_peak_flops(type),
+              1e9 * properties.multiProcessorCount * architecture->operations(to_string(type)))
+        << to_string(type);
+  EXPECT_GT(architecture->operations("fp64"), 0);
 }
 
 TEST_F(EmulatedDevice, ProductsOfMisalignedMatricesAreRefused) {

@@ -4,6 +4,7 @@
 #include <cuda_profiler_api.h>
 
 #include "base/error.hpp"
+#include "base/gpu_architecture.hpp"
 #include "device/cuda/cuda_train_ops.hpp"
 #include "device/cuda/gemm.hpp"
 #include "device/train_ops.hpp"
@@ -20,13 +21,8 @@ cudaDeviceProp properties_of(int ordinal) {
   return properties;
 }
 
-/// Multiply-adds of the tensor cores of one multiprocessor per clock, counted as two: from the architectures'
-/// white papers (A100: 312 TFLOP/s bf16 of 108 at 1.41 GHz; H100: 989 of 132 at 1.83; B200: 2250 of 148
-/// at 1.85). 0: not known here.
-double bf16_flops_per_clock(int major, int minor) noexcept {
-  if (major == 8 && minor == 0) return 2048;
-  if (major == 9) return 4096;
-  return major == 10 && minor == 0 ? 8192 : 0;
+std::string compute_text(const cudaDeviceProp& properties) {
+  return std::to_string(properties.major) + "." + std::to_string(properties.minor);
 }
 
 std::string version_text(int version) {
@@ -54,19 +50,9 @@ void CudaDevice::use_in_thread() const { check(cudaSetDevice(ordinal_), "cudaSet
 double CudaDevice::nominal_peak_flops(NumType type) const noexcept {
   int khz = 0;
   if (cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, ordinal_) != cudaSuccess) return 0;
-  const double bf16 = 1e3 * khz * properties_.multiProcessorCount *
-                      bf16_flops_per_clock(properties_.major, properties_.minor);
-  switch (type) {
-    case NumType::fp16:
-    case NumType::bf16: return bf16;
-    case NumType::tf32: return bf16 / 2;
-    case NumType::fp8:
-    case NumType::fp8_fast: return properties_.major >= 9 ? 2 * bf16 : 0;
-    case NumType::int8: return 2 * bf16;
-    case NumType::fp64:
-    case NumType::fp32: break;
-  }
-  return 0;
+  const GpuArchitecture* const architecture = gpu_architecture(compute_text(properties_));
+  if (architecture == nullptr) return 0;
+  return 1e3 * khz * properties_.multiProcessorCount * architecture->operations(to_string(type));
 }
 
 std::size_t CudaDevice::clock_count() const noexcept {
@@ -103,8 +89,7 @@ CudaDevice::~CudaDevice() {
 
 std::string CudaDevice::description() const {
   return std::string(properties_.name) + ", " + std::to_string(properties_.multiProcessorCount) +
-         " SMs, compute " + std::to_string(properties_.major) + "." + std::to_string(properties_.minor) +
-         ", " + blas();
+         " SMs, compute " + compute_text(properties_) + ", " + blas();
 }
 
 /// Equal bits are promised between GPUs for which all this is equal.
@@ -114,7 +99,7 @@ std::map<std::string, std::string> CudaDevice::identity() const {
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   return {{"device", "cuda"},
           {"gpu", properties_.name},
-          {"compute", std::to_string(properties_.major) + "." + std::to_string(properties_.minor)},
+          {"compute", compute_text(properties_)},
           {"multiprocessors", std::to_string(properties_.multiProcessorCount)},
           {"blas", blas()},
           {"cuda", version_text(runtime)},

@@ -31,6 +31,10 @@ TEST(GpuBounds, ProductsAreMultiprocessorsTimesClockTimesOperations) {
   EXPECT_NEAR(math_bound(a100, "fp64").rate, 19.5e12, 0.1e12);
   EXPECT_NEAR(math_bound(gpu("8.9", 18176, 2520, 9001, 384), "fp8").rate, 733e12, 5e12);  // L40S
   EXPECT_FALSE(math_bound(a100, "fp8").known());
+  EXPECT_NEAR(math_bound(gpu("12.0", 24064, 2617, 14001, 512), "bf16").rate, 503.8e12, 1e12);  // RTX PRO 6000
+  for (const char* unknown : {"10.3", "12.1"})
+    EXPECT_EQ(std::string(math_bound(gpu(unknown, 20480, 1900, 4000, 8192), "bf16").by).rfind("none: ", 0),
+              0u);
   EXPECT_FALSE(math_bound(gpu("99.0", 1000, 1000, 1000, 1000), "bf16").known());
 }
 
