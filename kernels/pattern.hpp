@@ -90,6 +90,8 @@ struct ErrorRecord {
                lane = -1;  ///< of a GPU: multiprocessor, warp slot and lane that read it; -1 on the host
   bool unstable = false;   ///< of a GPU: two looks with emptied caches in between saw different values;
                            ///< `reread` is the last
+  bool cached = false;     ///< of a GPU: its cache could not be emptied, so `reread` may come from there: an
+                           ///< `actual` that stays does not tell a bad cell from a bad read
 };
 
 /// Exact 64-bit count of wrong words and the first `capacity` records; safe for many threads.

@@ -34,7 +34,10 @@ std::string place_text(const ErrorRecord& e) {
             std::to_string(e.lane);
   if (e.unstable) return text + ", another value each time it is read";
   if (e.reread == e.expected) return text + ", right when read again";
-  return text + (e.reread == e.actual ? ", the same when read again" : ", another value when read again");
+  text += e.reread == e.actual ? ", the same when read again" : ", another value when read again";
+  if (e.cached)
+    text += "; bad cell or bad read: could not be told, for lack of memory to empty the cache with";
+  return text;
 }
 
 }  // namespace

@@ -70,6 +70,23 @@ TEST_F(EmulatedDevice, WrongWordOfTheCacheIsReadAgainFromMemory) {
     }
 }
 
+TEST_F(EmulatedDevice, WithoutMemoryToEmptyTheCacheARecordSaysSo) {
+  device->reserve(std::size_t{1} << 20);
+  Sweep write, verify;
+  write.write = verify.verify = true;
+  ErrorLog none;
+  device->sweep(write, words(), 1, none);
+  device->sweep(verify, words(), 1, none);  // allocates what every sweep needs
+  ASSERT_EQ(none.count(), 0u);
+  std::size_t free = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  void* all = nullptr;
+  ASSERT_EQ(cudaMalloc(&all, free), cudaSuccess);
+  EXPECT_TRUE(bad_read(*device).cached);
+  ASSERT_EQ(cudaFree(all), cudaSuccess);
+  EXPECT_FALSE(bad_read(*device).cached);
+}
+
 TEST_F(EmulatedDevice, ProductsWithFewAlgorithmsByHeuristicsTryOthersByTheirNumbers) {
   constexpr std::size_t n = 16, stride = 1 << 12;
   device->reserve(3 * stride);

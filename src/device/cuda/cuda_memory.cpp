@@ -192,7 +192,12 @@ void CudaDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::s
   copy_to_host(&sum, errors, sizeof(sum));
   std::vector<DeviceRecord> records(std::min<std::size_t>(sum.kept, record_capacity));
   copy_to_host(records.data(), errors + 1, records.size() * sizeof(DeviceRecord));
-  for (const DeviceRecord& r : records) log.add(host_record(r));
+  const bool emptied = evicting.size() >= kernels::cuda::evict_multiple * cache_bytes();
+  for (const DeviceRecord& r : records) {
+    kernels::ErrorRecord record = host_record(r);
+    record.cached = !emptied;
+    log.add(record);
+  }
   log.add_count(sum.count - records.size());
   for (std::size_t bit = 0; bit < 64; ++bit)
     for (const bool one : {true, false}) log.add_bits(bit, one, sum.bits[one ? 0 : 1][bit]);

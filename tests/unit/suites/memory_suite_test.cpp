@@ -230,6 +230,17 @@ TEST(MemoryRun, OneMultiprocessorIsNamedOnlyBeyondOneTile) {
   EXPECT_EQ(text(8).find("all seen by"), std::string::npos) << "a row, which one block looks at";
 }
 
+TEST(MemoryRun, WhatACacheMayHaveServedIsNotCalledABadCell) {
+  const kernels::Sweep sweep;
+  memory::SweepErrors errors{sweep, 1, {}, {}, 1};
+  errors.records.push_back({5, 0, 1, 1});
+  EXPECT_EQ(fault_text("march-c", errors).find("could not be told"), std::string::npos);
+  errors.records.back().cached = true;
+  EXPECT_NE(fault_text("march-c", errors).find("could not be told"), std::string::npos);
+  errors.records.back().reread = 0;
+  EXPECT_EQ(fault_text("march-c", errors).find("could not be told"), std::string::npos) << "a bad read";
+}
+
 TEST(MemoryRun, GpuPatternUsesMeasuredOwnBandwidth) {
   MemorySuite fresh;
   const auto run = [&](const Case& c) {
