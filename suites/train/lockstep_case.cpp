@@ -87,17 +87,16 @@ class Lockstep {
     timed_s_ += t1 - t0 + forward_s + backward_s + optimizer_s;
     const Outcome parameters = check_parameters(step);
 
-    StepReport report{t1 - t0,
-                      forward_s,
-                      backward_s,
-                      0,
-                      optimizer_s,
-                      replica_.loss_sum(),
-                      replica_.oracle_sum(),
-                      static_cast<double>(replica_.counted()),
-                      squares,
-                      0,
-                      parameter_digests_.back()};
+    StepReport report;
+    report.data_s = t1 - t0;
+    report.forward_s = forward_s;
+    report.backward_s = backward_s;
+    report.optimizer_s = optimizer_s;
+    report.loss = replica_.loss_sum();
+    report.oracle = replica_.oracle_sum();
+    report.counted = static_cast<double>(replica_.counted());
+    report.squares = squares;
+    report.digest = parameter_digests_.back();
     report.stop = !work_.fixed && now_s() - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
     log_.add(report, t0, regret_of(all), gradients.mine + parameters.mine);
