@@ -148,12 +148,15 @@ class Slurm(place.SiteTest):
     def test_a_job_that_its_time_limit_ends_keeps_its_results(self):
         self.site(ASSAY=place.ASSAY, ASSAY_LAUNCH="srun --mpi=pmix", ASSAY_LEVEL="soak",
                   ASSAY_OPTIONS="--duration 10m --suites inventory,gemm,allreduce")
-        begin = time.monotonic()
-        job, code = self.submit("nightly", options=["--nodes=1", "--ntasks-per-node=2", "--time=1", "--signal=B:USR1@40"])
-        self.assertLess(time.monotonic() - begin, 100)
-        directory = self.directory("nightly", job)
-        files = list(directory.glob("run*.h5"))
-        if not files and not list(directory.glob("*.partial/plan.json")):
+        for _ in range(8):  # Slurm looks at time limits every 30 s, and signals ahead of them by up to 60 s more than asked for
+            begin = time.monotonic()
+            job, code = self.submit("nightly", options=["--nodes=1", "--ntasks-per-node=2", "--time=1", "--signal=B:USR1@40"])
+            self.assertLess(time.monotonic() - begin, 100)
+            directory = self.directory("nightly", job)
+            files = list(directory.glob("run*.h5"))
+            if files or list(directory.glob("*.partial/plan.json")):
+                break
+        else:
             self.skipTest("noise: the ranks were not up when the time limit came")
         self.assertEqual(len(files), 1, (directory / "run.log").read_text())
         self.assertEqual(code, 3, self.said("nightly", job))
