@@ -188,11 +188,12 @@ std::string reasons_text(const VerdictData& verdict, std::size_t width, std::siz
       ++above;
       continue;
     }
-    if (shown++ < most) out += wrap("MISSING  " + reason, width, 9);
+    if (shown++ < most) out += wrap("INCONCLUSIVE  " + reason, width, 6);
   }
-  if (shown > most) out += fmt::format("         +{} more missing\n", shown - most);
+  if (shown > most) out += fmt::format("      +{} more\n", shown - most);
   if (shown == 0 && above > 0 && verdict.state == "INCONCLUSIVE")
-    out += wrap(fmt::format("MISSING  evidence: see {} above", plural(above, "warning")), width, 9);
+    out += wrap(fmt::format("INCONCLUSIVE  evidence is missing: see {} above", plural(above, "warning")),
+                width, 6);
   return out;
 }
 

@@ -159,7 +159,8 @@ void judge_dips(Judgement& j) {
       continue;
     if (worst.share() < constants::dips_factor * std::max(second.share(), 1.0 / static_cast<double>(worst.n)))
       continue;
-    auto f = j.about(worst.entity, "WARN", "abnormality", "intermittent");
+    const bool shared = !links && lacks_core(j, s, worst.entity);
+    auto f = j.about(worst.entity, shared ? "INFO" : "WARN", "abnormality", "intermittent");
     f.suite = s.suite;
     f.metric = s.full();
     f.unit = s.unit;
@@ -173,7 +174,8 @@ void judge_dips(Judgement& j) {
              " samples" + (links ? " of its links at less than " : " at less than ") +
              percent(constants::dip) +
              (links ? " of the link's median, of its " : " of its own median, of its ") +
-             std::to_string(parts.size() - 1) + " peers at most " + percent(second.share());
+             std::to_string(parts.size() - 1) + " peers at most " + percent(second.share()) +
+             (shared ? "; others used its cores, too" : "");
     Dips& story = stories[{worst.entity, s.suite}];
     ++story.metrics;
     if (worst.share() > story.share) {

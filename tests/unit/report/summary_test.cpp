@@ -102,7 +102,7 @@ TEST(Report, SummaryStaysShortForManyCasesNodesAndFindings) {
   EXPECT_LT(lines_of(text).size(), 70U);
   EXPECT_THAT(text, HasSubstr("+34 more: assay inspect FILE"));
   EXPECT_THAT(text, HasSubstr("+30 more: assay verdict FILE"));
-  EXPECT_THAT(text, HasSubstr("MISSING  self-test of the gemm checker is missing"));
+  EXPECT_THAT(text, HasSubstr("INCONCLUSIVE  self-test of the gemm checker is missing"));
   EXPECT_THAT(
       text,
       HasSubstr("/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5\n"));

@@ -96,5 +96,50 @@ TEST(VerdictCoreShare, ALimitFailsDespiteASharedCore) {
   EXPECT_THAT(limit->text, HasSubstr("its core was shared"));
 }
 
+/// Where most ranks lack their cores the scheduler decides who is fast: nobody is in doubt for it.
+TEST(VerdictCoreShare, RatesOfSharedCoresAreNoKindsOfParts) {
+  for (const std::vector<double>& rates :
+       {std::vector<double>{1, 1, 1, 0.4, 0.4, 0.4},           // two halves
+        std::vector<double>{1, 0.45, 0.45, 0.27, 0.27, 0.27},  // three rates
+        std::vector<double>{1, 0.4, 0.4, 0.4, 0.4, 0.4}})      // one is faster
+    for (const double share : {0.35, 0.99}) {
+      auto fleet = Fleet::of(rates.size(), 0.003);
+      for (std::size_t i = 0; i < rates.size(); ++i) fleet.rate[i] *= rates[i];
+      auto r = fleet.run();
+      for (auto& c : r.cases) add_shares(c, -1, 0, share);
+      const auto v = judge(r);
+      EXPECT_EQ(v.state == "PASS", share < 0.9) << rates[1] << " " << share << all_reasons(v);
+      ASSERT_NE(find_kind(v, "split"), nullptr) << rates[1];
+      EXPECT_EQ(find_kind(v, "split")->severity, share < 0.9 ? "INFO" : "WARN");
+    }
+}
+
+TEST(VerdictCoreShare, OneThatIsSlowerAmongSharedCoresIsANote) {
+  for (const double share : {0.35, 0.99}) {
+    auto fleet = Fleet::of(8, 0.002);
+    fleet.rate[5] *= 0.6;
+    auto r = fleet.run();
+    for (auto& c : r.cases) add_shares(c, -1, 0, share);
+    const auto v = judge(r);
+    const auto* f = find_kind(v, "slow");
+    ASSERT_NE(f, nullptr);
+    EXPECT_EQ(f->severity, share < 0.9 ? "INFO" : "WARN") << f->text;
+  }
+}
+
+TEST(VerdictCoreShare, DipsOnASharedCoreAreANote) {
+  for (const double share : {0.35, 0.99}) {
+    auto fleet = Fleet::of(8, 0.002);
+    fleet.samples = 100;
+    auto r = fleet.run();
+    for (std::size_t s = 0; s < 100; s += 20) first_case(r).metrics[0].values[2 * 100 + s] *= 0.5;
+    for (auto& each : r.cases) add_shares(each, -1, 0, share);
+    const auto v = judge(r);
+    const auto* f = find_kind(v, "intermittent");
+    ASSERT_NE(f, nullptr);
+    EXPECT_EQ(f->severity, share < 0.9 ? "INFO" : "WARN");
+  }
+}
+
 }  // namespace
 }  // namespace assay
