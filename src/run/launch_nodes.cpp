@@ -26,6 +26,8 @@ namespace {
 
 /// Steps of a batch system or logins at the same time: a controller of a large cluster bears more.
 constexpr std::size_t most_at_once = 64;
+/// Up to so many are asked a second time one after the other.
+constexpr std::size_t most_alone = 4;
 /// From the request to end to the order.
 constexpr double grace_s = 5;
 
@@ -132,6 +134,13 @@ std::string reason_of(const Asked& asked, double limit_s) {
   return fmt::format("exit code {}{}{}", exit_code_of(*asked.status), words.empty() ? "" : ": ", words);
 }
 
+/// Nodes that did not answer.
+struct Silent {
+  Group nodes;
+  std::string why;
+  bool late = false;  ///< the time was over
+};
+
 /// Starts the program on groups of nodes.
 class Asking {
  public:
@@ -140,11 +149,11 @@ class Asking {
       : launcher_(launcher), program_(program), all_(std::move(all)), limit_s_(limit_s), signals_(signals) {}
 
   /// Those of `groups` that do not answer, each with its reason.
-  std::vector<std::pair<Group, std::string>> silent(const std::vector<Group>& groups) {
-    std::vector<std::pair<Group, std::string>> out;
+  std::vector<Silent> silent(const std::vector<Group>& groups, std::size_t at_once = most_at_once) {
+    std::vector<Silent> out;
     std::list<Asked> asked;
     for (std::size_t next = 0; next < groups.size() || !asked.empty();) {
-      while (next < groups.size() && asked.size() < most_at_once && !signals_.any())
+      while (next < groups.size() && asked.size() < at_once && !signals_.any())
         asked.emplace_back(groups[next], words_for(groups[next]), signals_.old()), ++next;
       if (signals_.any()) next = groups.size();
       pollfd fd{signals_.fd(), POLLIN, 0};
@@ -152,7 +161,7 @@ class Asking {
       signals_.pass_on([](int) {});
       std::erase_if(asked, [&](Asked& one) {
         if (!one.over(limit_s_, signals_.any())) return false;
-        if (!one.answered()) out.emplace_back(one.nodes, reason_of(one, limit_s_));
+        if (!one.answered()) out.push_back({one.nodes, reason_of(one, limit_s_), one.late});
         return true;
       });
     }
@@ -212,12 +221,21 @@ SilentNodes silent_nodes(const std::string& launcher, const std::vector<std::str
   if (suspects.size() > most_at_once) {
     const auto size = suspects.size() / most_at_once + 1;
     Group left;
-    for (const auto& [group, why] : asking.silent(in_groups(suspects, size)))
-      left.insert(left.end(), group.begin(), group.end());
+    for (const Silent& group : asking.silent(in_groups(suspects, size)))
+      left.insert(left.end(), group.nodes.begin(), group.nodes.end());
     suspects = std::move(left);
   }
   SilentNodes silent;
-  for (const auto& [group, why] : asking.silent(in_groups(suspects, 1))) silent.emplace(group.front(), why);
+  Group refused;
+  for (const Silent& one : asking.silent(in_groups(suspects, 1))) {
+    if (one.late) silent.emplace(one.nodes.front(), one.why);
+    if (!one.late) refused.push_back(one.nodes.front());
+  }
+  // Launchers that start and end at the same time on one host disturb each other: those of Open MPI remove
+  // the directory that another one is about to use. So a few nodes are asked again, one after the other.
+  const std::size_t at_once = refused.size() <= most_alone ? 1 : most_at_once;
+  for (const Silent& one : asking.silent(in_groups(refused, 1), at_once))
+    silent.emplace(one.nodes.front(), one.why);
   return silent;
 }
 

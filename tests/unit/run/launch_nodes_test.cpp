@@ -86,6 +86,14 @@ TEST_F(LaunchNodes, ThatDoNotAnswerAreNamedWithTheReason) {
   EXPECT_EQ(silent_nodes(launcher(nodes), {"false"}, nodes, {}, 1, signals).size(), 4u);
 }
 
+TEST_F(LaunchNodes, ThatLaunchersDisturbedAreAskedAgain) {
+  Signals signals;
+  const std::string script =
+      write("once", "[ -e " + folder + "/again ] || { touch " + folder + "/again; exit 1; }\n");
+  EXPECT_THAT(silent_nodes(launcher({"good1", "good2"}), {"sh", script}, {"good1", "good2"}, {}, 10, signals),
+              IsEmpty());
+}
+
 TEST_F(LaunchNodes, OfManyAreAskedInGroups) {
   Signals signals;
   std::set<std::string> nodes{"bad1"};
