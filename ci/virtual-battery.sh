@@ -91,9 +91,9 @@ link down 3 s|:|sleep 2.5; vc cut $(host 4); sleep 3; vc mend $(host 4)|-|1,2,3,
 link cut early|:|begun; sleep 0.5; vc cut $(host 4)|-|4|3
 link cut late|:|sleep 5; vc cut $(host 4)|-|4|3
 link cut very late|:|sleep 6.5; vc cut $(host 4)|-|4|3
-worker killed|:|sleep 3; kill_rank 4 tail|-|4|3
+worker killed|:|begun; sleep 0.5; kill_rank 4 tail|-|4|3
 worker killed late|:|sleep 7; kill_rank 4 tail|-|4|3
-supervisor killed|:|sleep 3; kill_rank 4 head|-|4|3
+supervisor killed|:|begun; sleep 0.5; kill_rank 4 head|-|4|3
 supervisor killed late|:|sleep 7; kill_rank 4 head|-|4|3
 two busy loops|:|busy 4|-|4|0,3|$(host 4).*core was shared
 memory limit 512 MiB|vc little-memory $(host 4) 512|:|-|-|0
