@@ -124,17 +124,15 @@ void keep_cause(const Judgement& j, const results::Finding& f, std::map<std::int
   });
 }
 
-/// Where most parts lack their cores, one that is slower than the others and not confirmed had less luck with
-/// the scheduler. Links wait for both of their ends: only what is slow by more says something of them.
+/// One that is slower than the others and not confirmed. Links wait for both of their ends: only what is slow
+/// by more says something of them.
 void doubt_on_shared_cores(const Judgement& j, const Series& s, results::Finding& f) {
   if (f.severity != "WARN" || f.reference_kind != "peers" || f.kind != "slow") return;
   const bool link = s.kind == "link";
   if (link && *f.deficit > constants::coarse_deficit) return;
   std::vector<std::int32_t> all;
   for (const auto& row : s.rows) all.push_back(link ? row.source : row.entity);
-  if (!lack_cores(j, s, all)) return;
-  f.severity = "INFO";
-  f.text = f.text.substr(0, f.text.find("; next:")) + "; others used most of their cores, too";
+  note_shared_cores(j, s, all, f);
 }
 
 }  // namespace
@@ -144,13 +142,17 @@ bool lacks_core(const Judgement& j, const Series& s, std::int32_t part) {
          quota_of(j, j.entities.node(part)).empty();
 }
 
-bool lack_cores(const Judgement& j, const Series& s, const std::vector<std::int32_t>& parts) {
+bool note_shared_cores(const Judgement& j, const Series& s, const std::vector<std::int32_t>& parts,
+                       results::Finding& f) {
   constexpr std::size_t looked_at = 16;  // of thousands of parts a few say what the others do
   const std::size_t stride = parts.size() / looked_at + 1;
   std::size_t lacking = 0, seen = 0;
   for (std::size_t i = 0; i < parts.size(); i += stride, ++seen)
     lacking += lacks_core(j, s, parts[i]) ? 1 : 0;
-  return seen > 0 && 2 * lacking >= seen;
+  if (seen == 0 || 2 * lacking < seen) return false;
+  f.severity = "INFO";
+  f.text = f.text.substr(0, f.text.find("; next:")) + "; others used most of their cores, too";
+  return true;
 }
 
 void attribute_core_share(Judgement& j) {

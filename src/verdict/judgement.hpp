@@ -190,8 +190,10 @@ void judge_imported(Judgement& j);
 /// Whether a rank of this part had less than `core_share_least` of its core in the retest, else in the
 /// screening, and no quota is why: the scheduler decides its rate.
 bool lacks_core(const Judgement& j, const Series& s, std::int32_t part);
-/// Whether most of these parts do: their rates then tell of who shared their cores, and not of them.
-bool lack_cores(const Judgement& j, const Series& s, const std::vector<std::int32_t>& parts);
+/// Makes a finding a note, and returns true, where most of `parts` do: their rates then tell of who shared
+/// their cores, and not of them.
+bool note_shared_cores(const Judgement& j, const Series& s, const std::vector<std::int32_t>& parts,
+                       results::Finding& f);
 /// Names shared cores and CPU quotas in the findings that they explain.
 void attribute_core_share(Judgement& j);
 /// All rules in their order, then `conclude`. Afterwards the series hold their references.

@@ -47,8 +47,7 @@ void spare_kinds(const EntityIndex& entities, const std::vector<Population>& pop
     const bool faster = p.split.apart && !p.split.explained() && !p.members[s.member].low;
     // By the middle of the company, so that equal parts have equal states.
     const auto company = static_cast<std::size_t>(half - all.begin());
-    s.spared = faster || may_be_a_kind(company, p.size(), company > 0 ? all[company / 2] : s.deficit,
-                                       !p.series->is_imported());
+    s.spared = faster || may_be_a_kind(p, company, company > 0 ? all[company / 2] : s.deficit);
     if (s.spared) s.candidate = s.sure = false;
   }
 }

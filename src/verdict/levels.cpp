@@ -108,13 +108,7 @@ void add_levels(Judgement& j, const Population& p, const Levels& levels, std::si
     f.text += "; and so in " +
               count(static_cast<std::int64_t>(metrics) - 1, "other metric", "other metrics") + " of " +
               s.suite;
-  std::vector<std::int32_t> all;
-  for (const auto& m : p.members) all.push_back(m.row->entity);
-  const bool shared = lack_cores(j, s, all);
-  if (shared) {
-    f.severity = "INFO";
-    f.text += "; others used most of their cores, too";
-  }
+  const bool shared = note_shared_cores(j, s, entities_of(p), f);
   const bool most = 2 * levels.members[largest].size() > p.size();
   const bool open = !shared && too_far_for_kinds(p, levels.range()) && !(most && rows.empty());
   if (open && rows.empty())

@@ -185,9 +185,7 @@ std::vector<Population> populations_of(const Judgement& j, const Series& series,
     take_out_clock(j, p);
     set_deltas(p);
     if (p.size() >= constants::robust_min) {
-      std::vector<std::int32_t> rows;
-      for (const auto& m : p.members) rows.push_back(m.row->entity);
-      const auto& recorded = attributes.of(j, std::move(rows));
+      const auto& recorded = attributes.of(j, entities_of(p));
       take_out_groups(p, recorded);
       find_split(j, p, recorded);
     }

@@ -80,9 +80,12 @@ void find_split_of_few(const Judgement& j, Population& p);
 std::vector<std::size_t> ascending(const Population& p);
 /// Deviations from which groups of so many parts are apart: those of few parts are by chance.
 double least_distance(std::size_t parts, std::size_t groups) noexcept;
+/// Rows of /entities of the members.
+std::vector<std::int32_t> entities_of(const Population& p);
 /// Whether so many slow ones of all, with this deficit (logarithmic), may be another kind of part.
-/// `one_model`: all are known to be of one model.
-bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit, bool one_model) noexcept;
+bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept;
+/// The same of a population, whose members are of one model unless they are imported.
+bool may_be_a_kind(const Population& p, std::size_t slow, double deficit) noexcept;
 /// Whether sides that differ by this (logarithmic) are more than unlabelled kinds of one model: where peers
 /// cannot tell which side is right, the verdict is open.
 bool too_far_for_kinds(const Population& p, double deficit) noexcept;

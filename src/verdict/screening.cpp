@@ -227,8 +227,7 @@ class Screener {
     s.deficit = -by_node.off[k];
     s.siblings = by_node.others[k];
     const auto half = std::upper_bound(losses.begin(), losses.end(), s.deficit / 2, std::greater<>());
-    s.spared =
-        may_be_a_kind(static_cast<std::size_t>(half - losses.begin()), losses.size(), s.deficit, false);
+    s.spared = may_be_a_kind(static_cast<std::size_t>(half - losses.begin()), losses.size(), s.deficit);
     return s;
   }
 

@@ -139,6 +139,12 @@ void mark_sides(Population& p, const std::vector<std::size_t>& order, const Spli
 
 }  // namespace
 
+std::vector<std::int32_t> entities_of(const Population& p) {
+  std::vector<std::int32_t> rows;
+  for (const auto& m : p.members) rows.push_back(m.row->entity);
+  return rows;
+}
+
 std::vector<std::size_t> ascending(const Population& p) {
   std::vector<std::size_t> order(p.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -157,15 +163,19 @@ bool too_far_for_kinds(const Population& p, double deficit) noexcept {
   return !p.series->is_imported() && deficit > log_deficit(constants::kind_gross_deficit);
 }
 
-bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit, bool one_model) noexcept {
+bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept {
   const double share = static_cast<double>(slow) / static_cast<double>(all);
-  const bool gross = one_model && deficit > log_deficit(constants::kind_gross_deficit);
-  if (gross && all >= constants::peers_min_population) return 2 * slow >= all;
   if (share >= constants::kind_always) return true;
   if (deficit > log_deficit(constants::kind_most_deficit)) return false;
   // Of fewer than six a fault is claimed against an assumed spread, which is that of kinds, too.
   if (all < constants::peers_min_population) return false;
   return share >= (all >= constants::robust_min ? constants::split_minority : constants::kind_share_small);
+}
+
+bool may_be_a_kind(const Population& p, std::size_t slow, double deficit) noexcept {
+  if (p.size() >= constants::peers_min_population && too_far_for_kinds(p, deficit))
+    return 2 * slow >= p.size();
+  return may_be_a_kind(slow, p.size(), deficit);
 }
 
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes) {
@@ -176,8 +186,7 @@ void find_split(const Judgement& j, Population& p, const std::vector<Attribute>&
   mark_sides(p, order, split);
   explain(p, attributes);
   auto& s = p.split;
-  s.apart =
-      s.explained() || s.fast() || may_be_a_kind(split.low, p.size(), s.deficit, !p.series->is_imported());
+  s.apart = s.explained() || s.fast() || may_be_a_kind(p, split.low, s.deficit);
 }
 
 void find_split_of_few(const Judgement& j, Population& p) {

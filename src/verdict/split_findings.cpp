@@ -66,13 +66,7 @@ void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   }
   out.samples = n;
   out.text = text_of(p, out, metrics);
-  std::vector<std::int32_t> all;
-  for (const auto& m : p.members) all.push_back(m.row->entity);
-  const bool shared = !explained && lack_cores(j, s, all);
-  if (shared) {
-    out.severity = "INFO";
-    out.text += "; others used most of their cores, too";
-  }
+  const bool shared = !explained && note_shared_cores(j, s, entities_of(p), out);
   j.add(std::move(out), rows, !shared && !fast && too_far_for_kinds(p, p.split.deficit));
 }
 
