@@ -146,7 +146,7 @@ class Launches {
     silent_.emplace();
     if (nodes.size() < 2) return "";
     std::fprintf(stderr, "assay: nothing has begun in %.0f s: asking %zu nodes\n", patience_s, nodes.size());
-    silent_ = silent_nodes(how_.launcher, probe(), nodes, excluded_, answer_s, signals);
+    ask(nodes, signals);
     if (signals.any()) dead_start_ = "when a signal asks for its end";
     const bool some = !silent_->empty() && silent_->size() < nodes.size();
     if (some && dead_start_.empty() && !files_.has_begun())
@@ -156,8 +156,9 @@ class Launches {
     return dead_start_;
   }
 
-  static std::vector<std::string> probe() {
-    return {fs::read_symlink("/proc/self/exe").string(), "--version"};
+  void ask(const std::set<std::string>& nodes, Signals& signals) {
+    const std::vector<std::string> program{fs::read_symlink("/proc/self/exe").string(), "--version"};
+    silent_ = silent_nodes(how_.launcher, program, nodes, excluded_, answer_s, signals);
   }
 
   /// Empty where they are unknown, or none can be left out.
@@ -176,8 +177,7 @@ class Launches {
     if (nodes.size() < 2) return;
     std::fprintf(stderr, "assay: the launcher exited with code %d and nothing was measured\n", code);
     // Of a launch that still ran, steps of a batch system may have waited for it to end.
-    if (dead_start_.empty())
-      silent_ = silent_nodes(how_.launcher, probe(), nodes, excluded_, answer_s, signals);
+    if (dead_start_.empty()) ask(nodes, signals);
     if (signals.any()) return;
     const bool none = silent_->size() == nodes.size();
     if (silent_->empty() || none) {
