@@ -118,6 +118,14 @@ void Evidence::tell_path(const std::string& where, const Case& c, Context& conte
                        fmt::format("{}: {}: the rate of {} is not judged", where, why, c.path()), entity);
 }
 
+bool Evidence::tell_cached_of(const Evidence& written, const Evidence& read_back, const std::string& where,
+                              const Case& c, Context& context, int entity) {
+  const Evidence& suspect = written.cold() ? read_back : written;
+  if (suspect.cold()) return false;
+  suspect.tell_cached(where, c, context, entity);
+  return true;
+}
+
 void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const {
   store(row);
   if (!cold()) tell_cached(where, c, context, row.entity);

@@ -48,6 +48,10 @@ struct Evidence {
   double moved_share() const { return moved / asked; }
   void store(CaseRecord::Row& row) const;  ///< the metrics that every case has
   void tell_cached(const std::string& where, const Case& c, Context& context, int entity) const;
+  /// Of data that was written and read back: `tell_cached` of what proves less, unless both are cold. Whether
+  /// it told.
+  static bool tell_cached_of(const Evidence& written, const Evidence& read_back, const std::string& where,
+                             const Case& c, Context& context, int entity);
   void tell_path(const std::string& where, const Case& c, Context& context, int entity) const;
   /// All of these.
   void report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const;

@@ -106,8 +106,7 @@ CaseRecord::Row* report_both(const NodeSeries& written, const std::string& write
   all.verified *= 2;  // what was compared had been written and read
   all.add(written.evidence);
   all.store(row);
-  const Evidence& suspect = written.evidence.cold() ? read_back.evidence : written.evidence;
-  if (!suspect.cold()) suspect.tell_cached(where, c, context, row.entity);
+  Evidence::tell_cached_of(written.evidence, read_back.evidence, where, c, context, row.entity);
   return &row;
 }
 

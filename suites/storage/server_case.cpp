@@ -272,11 +272,8 @@ class ServerCase {
       Evidence both = cell.read_back;
       both.add(cell.written);
       both.store(row);
-      const Evidence& suspect = cell.written.cold() ? cell.read_back : cell.written;
-      if (!told && !suspect.cold()) {
-        suspect.tell_cached(servers_[server], case_, context_, entity_);
-        told = true;
-      }
+      told = told || Evidence::tell_cached_of(cell.written, cell.read_back, servers_[server], case_, context_,
+                                              entity_);
     }
   }
 
