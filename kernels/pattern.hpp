@@ -94,6 +94,10 @@ struct ErrorRecord {
                            ///< `actual` that stays does not tell a bad cell from a bad read
 };
 
+/// What is said of a record whose `cached` is set.
+inline constexpr const char* cached_words =
+    "; bad cell or bad read: could not be told, for lack of memory to empty the cache with";
+
 /// Exact 64-bit count of wrong words and the first `capacity` records; safe for many threads.
 class ErrorLog {
  public:

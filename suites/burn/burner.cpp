@@ -251,14 +251,10 @@ double MemoryBurner::sweep(std::size_t chunk, bool verify, bool write) {
         i + 1 == records.size() ? log.count() - i : 1);
   }
   if (log.count() > 0 && told_++ < 4)
-    recorder_.event(
-        "memory-fault",
-        fmt::format(
-            "burn: {} wrong words, the first at byte {}{}", log.count(),
-            records.empty() ? 0 : (begin + records.front().index) * sizeof(std::uint64_t),
-            !records.empty() && records.front().cached
-                ? "; bad cell or bad read: could not be told, for lack of memory to empty the cache with"
-                : ""));
+    recorder_.event("memory-fault",
+                    fmt::format("burn: {} wrong words, the first at byte {}{}", log.count(),
+                                records.empty() ? 0 : (begin + records.front().index) * sizeof(std::uint64_t),
+                                !records.empty() && records.front().cached ? kernels::cached_words : ""));
   return static_cast<double>(words * sweep.bytes_per_word());
 }
 

@@ -35,8 +35,7 @@ std::string place_text(const ErrorRecord& e) {
   if (e.unstable) return text + ", another value each time it is read";
   if (e.reread == e.expected) return text + ", right when read again";
   text += e.reread == e.actual ? ", the same when read again" : ", another value when read again";
-  if (e.cached)
-    text += "; bad cell or bad read: could not be told, for lack of memory to empty the cache with";
+  if (e.cached) text += kernels::cached_words;
   return text;
 }
 
