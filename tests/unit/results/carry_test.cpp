@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run takes over from an earlier one.
 #include <gmock/gmock.h>
-#include <stdlib.h>
 
 #include "results/carry.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::results {
 namespace {
 
-namespace fs = std::filesystem;
-
 TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
-  std::string name = (fs::temp_directory_path() / "assay-carry-XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  const fs::path dir = name;
+  const TemporaryFolder temporary;
+  const auto& dir = temporary.path();
   const auto start = example::start(14);
   auto first = start;
   first.info.started = "2026-01-31T04:00:00Z";
@@ -40,7 +37,6 @@ TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
     if (e.kind != "resumed") texts.push_back(e.text);
   EXPECT_THAT(texts, testing::ElementsAre("of the first"));
   writer.discard();
-  fs::remove_all(dir);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "base/clock.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay {
 namespace {
@@ -20,9 +20,6 @@ using ::testing::Pair;
 class LaunchNodes : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/assay-launch-nodes-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder = name;
     for (const char* variable :
          {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "OMPI_MCA_orte_default_hostfile"})
       unsetenv(variable);
@@ -30,7 +27,6 @@ class LaunchNodes : public ::testing::Test {
   void TearDown() override {
     unsetenv("SLURM_JOB_NODELIST");
     unsetenv("PBS_NODEFILE");
-    std::filesystem::remove_all(folder);
   }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(folder + "/" + name) << text;
@@ -54,7 +50,8 @@ class LaunchNodes : public ::testing::Test {
     return static_cast<std::size_t>(
         std::count(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), '\n'));
   }
-  std::string folder;
+  TemporaryFolder temporary;
+  std::string folder = temporary.path();
 };
 
 TEST_F(LaunchNodes, AreThoseOfTheLauncherElseOfTheJob) {

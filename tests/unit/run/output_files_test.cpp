@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files a launch has written, and where those of earlier launches are kept.
 #include "run/output_files.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,16 +15,11 @@ namespace fs = std::filesystem;
 
 class OutputFilesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "assay-output-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-    config_.out = dir_ / "r.h5";
-  }
-  void TearDown() override { fs::remove_all(dir_); }
+  void SetUp() override { config_.out = dir_ / "r.h5"; }
   void write(const std::string& name) const { std::ofstream(dir_ / name) << "results"; }
 
-  fs::path dir_;
+  TemporaryFolder temporary_;
+  fs::path dir_ = temporary_.path();
   Config config_;
 };
 

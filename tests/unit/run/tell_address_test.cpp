@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "supervisor/handshake.hpp"
 #include "supervisor/rendezvous.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
 
 namespace assay {
@@ -42,18 +42,12 @@ class OneOfTwo final : public fakes::SelfCommunicator {
 class TellAddressTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/assay-tell-address-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder = name;
     setenv("PMIX_NAMESPACE", "tell-address-test", 1);
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     link.emplace(ends[0], heartbeat);
     end.emplace(ends[1]);
   }
-  void TearDown() override {
-    unsetenv("PMIX_NAMESPACE");
-    std::filesystem::remove_all(folder);
-  }
+  void TearDown() override { unsetenv("PMIX_NAMESPACE"); }
   void write_file() { file.emplace(folder, supervisor::job_name(), address); }
 
   /// What went over MPI on this rank; nothing if nothing did.
@@ -66,7 +60,8 @@ class TellAddressTest : public ::testing::Test {
 
   supervisor::Address address{supervisor::random_token(), {"127.0.0.1"}, 4711};
   supervisor::Heartbeat heartbeat;
-  std::string folder;
+  TemporaryFolder temporary;
+  std::string folder = temporary.path();
   int ends[2];
   std::optional<supervisor::WorkerLink> link;
   std::optional<supervisor::Stream> end;

@@ -11,6 +11,7 @@
 
 #include "supervisor/handshake.hpp"
 #include "supervisor/rendezvous.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::supervisor {
 namespace {
@@ -19,15 +20,10 @@ namespace fs = std::filesystem;
 
 class RendezvousTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/assay-rendezvous-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder = name;
-    address = {random_token(), {"127.0.0.1"}, 4711};
-  }
-  void TearDown() override { fs::remove_all(folder); }
+  void SetUp() override { address = {random_token(), {"127.0.0.1"}, 4711}; }
   fs::path only_file() const { return fs::directory_iterator(folder)->path(); }
-  std::string folder;
+  TemporaryFolder temporary;
+  std::string folder = temporary.path();
   Address address;
 };
 
