@@ -8,9 +8,10 @@
 namespace assay::kernels::cuda {
 namespace {
 
-constexpr unsigned threads = 512;
 /// Vectors of a thread: one, of as many blocks as that takes, is 5 to 12 % faster than blocks that loop over
-/// an array (H100: copy 2.99 against 2.75 TB/s); a sum is worth more of them. The emulation pays for threads.
+/// an array; a sum is worth more of them. Threads of a block: an H200 copies 4.20 TB/s with 128, 4.17 with
+/// 256 and 4.07 with 512 (triad 4.19, 4.16, 4.00); with 64, or 128 that only write, it cannot start blocks
+/// fast enough. The emulation pays for threads.
 #ifdef ASSAY_CUDA_EMULATION
 template <StreamOp op>
 constexpr int vectors = 64;
@@ -18,6 +19,10 @@ constexpr int vectors = 64;
 template <StreamOp op>
 constexpr int vectors = op == StreamOp::read ? 8 : 1;
 #endif
+template <StreamOp op>
+constexpr unsigned threads = op == StreamOp::read    ? 512
+                             : op == StreamOp::write ? 256
+                                                     : 128;
 
 template <typename V>
 struct Arrays {
@@ -42,7 +47,7 @@ __device__ double one_round(const Arrays<V>& arrays, std::size_t i) {
   double sum = 0;
   ASSAY_UNROLL
   for (int k = 0; k < Count; ++k) {
-    const std::size_t at = i + static_cast<unsigned>(k) * threads;
+    const std::size_t at = i + static_cast<unsigned>(k) * threads<op>;
     if constexpr (op == StreamOp::read) x[k] = __ldcs(arrays.a + at);
     if constexpr (op == StreamOp::write) set_value(x[k]);
     if constexpr (op == StreamOp::copy || op == StreamOp::triad) x[k] = __ldcs(arrays.b + at);
@@ -50,7 +55,7 @@ __device__ double one_round(const Arrays<V>& arrays, std::size_t i) {
   }
   ASSAY_UNROLL
   for (int k = 0; k < Count; ++k) {
-    const std::size_t at = i + static_cast<unsigned>(k) * threads;
+    const std::size_t at = i + static_cast<unsigned>(k) * threads<op>;
     if constexpr (op == StreamOp::read)
       sum += total(x[k]);
     else if constexpr (op == StreamOp::triad)
@@ -62,24 +67,25 @@ __device__ double one_round(const Arrays<V>& arrays, std::size_t i) {
 }
 
 template <StreamOp op, typename V>
-__global__ void __launch_bounds__(threads) stream_kernel(Arrays<V> arrays, std::size_t count, double* sum) {
+__global__ void __launch_bounds__(threads<op>)
+    stream_kernel(Arrays<V> arrays, std::size_t count, double* sum) {
   constexpr int each = vectors<op>;
-  std::size_t i = std::size_t{blockIdx.x} * threads * each + threadIdx.x;
+  std::size_t i = std::size_t{blockIdx.x} * threads<op> * each + threadIdx.x;
   double mine = 0;
-  if (i + (each - 1) * threads < count)
+  if (i + (each - 1) * threads<op> < count)
     mine = one_round<op, each>(arrays, i);
   else
-    for (int k = 0; k < each && i < count; ++k, i += threads) mine += one_round<op, 1>(arrays, i);
+    for (int k = 0; k < each && i < count; ++k, i += threads<op>) mine += one_round<op, 1>(arrays, i);
   if constexpr (op == StreamOp::read) {
-    mine = block_sum<threads>(mine);
+    mine = block_sum<threads<op>>(mine);
     if (threadIdx.x == 0) atomicAdd(sum, mine);
   }
 }
 
 template <StreamOp op, typename V>
 void start(const Arrays<V>& arrays, std::size_t count, double* sum, void* stream) {
-  constexpr std::size_t tile = std::size_t{threads} * vectors<op>;
-  launch(stream_kernel<op, V>, dim3(static_cast<unsigned>((count + tile - 1) / tile)), dim3(threads), 0,
+  constexpr std::size_t tile = std::size_t{threads<op>} * vectors<op>;
+  launch(stream_kernel<op, V>, dim3(static_cast<unsigned>((count + tile - 1) / tile)), dim3(threads<op>), 0,
          stream, arrays, count, sum);
 }
 
