@@ -166,7 +166,7 @@ void attention_forward(const AttentionShape& shape, const float* qkv, float* out
 }
 
 void attention_backward(const AttentionShape& shape, const float* qkv, const float* out, const float* lse,
-                        const float* dout, float* dqkv, float* delta, void* stream) {
+                        const float* dout, float* dqkv, float* delta, void* /*scores*/, void* stream) {
   attention_delta(shape, out, dout, delta, stream);
   launch(backward_kernel<true>, grid_of(shape), dim3(threads), allow_shared(backward_kernel<true>, shape, 4),
          stream, shape, qkv, lse, static_cast<const float*>(delta), dout, dqkv);

@@ -136,9 +136,9 @@ void start(Kernel* kernel, const AttentionShape& shape, const Bfloat* qkv, const
 }  // namespace
 
 void attention_backward(const AttentionShape& shape, const Bfloat* qkv, const Bfloat* out, const float* lse,
-                        const Bfloat* dout, Bfloat* dqkv, float* delta, void* stream) {
+                        const Bfloat* dout, Bfloat* dqkv, float* delta, void* scores, void* stream) {
   attention_delta(shape, out, dout, delta, stream);
-  if (hopper_attention_backward(shape, qkv, lse, delta, dout, dqkv, stream)) return;
+  if (hopper_attention_backward(shape, qkv, lse, delta, dout, dqkv, scores, stream)) return;
   by_depth(shape.depth, [&](auto depth) {
     constexpr unsigned D = decltype(depth)::value;
     start<D>(keys_kernel<D>, shape, qkv, lse, delta, dout, dqkv, stream);

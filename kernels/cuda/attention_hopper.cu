@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same algorithms as attention_forward.cu and attention_backward.cu, by blocks of two warp groups that
-// have 64 rows each. Weights are computed while the tensor cores work on the next product of the group.
-// H100, causal, TFLOP/s forward (when it started its copies a tile earlier) and backward: 375 and 289 (4 x
-// 2048, 32 heads 128 deep), 265 and 194 (16 x 1024, 12 heads 64 deep); by the other kernels 235 and 175, 182
-// and 143.
+// have 64 rows each. Weights are computed while the tensor cores work on the next product of the group. The
+// backward pass computes gradients of scores once: the kernel for keys and values keeps them for the one for
+// queries, which takes five products instead of seven.
 #include "kernels/cuda/attention_hopper.cuh"
 
 #include "kernels/cuda/attention_tiles.cuh"
@@ -21,7 +20,7 @@ constexpr unsigned threads = 256, owned = 128;  ///< rows of a block
 template <unsigned D>
 constexpr unsigned keys = D == 128 ? 128 : 64;
 constexpr unsigned others = 64;
-constexpr unsigned stages = 3;  ///< of the forward pass: before, now, next
+constexpr unsigned stages = 3;  ///< before, now, next: a group may be a step behind the other
 
 /// Starts to copy rows [first, first + rows) of a head, `step` apart, into panels; zeros beyond `length`.
 template <unsigned D, unsigned rows>
@@ -39,6 +38,8 @@ __device__ inline void load_panels(Bfloat* to, const Bfloat* from, unsigned step
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+constexpr unsigned side = attention_tile;
 
 /// From one lane, so that the compiler knows it to be the same for all.
 __device__ inline unsigned group_of_warp() { return __shfl_sync(all_lanes, threadIdx.x / 128, 0); }
@@ -64,13 +65,38 @@ __device__ inline void start_all_columns(float (&c)[D / 8][4], const unsigned (&
   for (unsigned k = 0; k < K / 16; ++k) start_columns<D>(c, a[k], matrix_at<K>(b + k * 16 * 64));
 }
 
+/// Gradients of the scores of a warp's 16 keys (tile `key`) and N queries (tiles from `query` on, `count` in
+/// all), given as left sides [keys, queries], go to memory as left sides [queries, keys].
+template <unsigned N>
+__device__ inline void keep_scores(uint4* kept, const unsigned (&a)[N / side][4], unsigned key,
+                                   unsigned query, unsigned count) {
+  ASSAY_UNROLL
+  for (unsigned k = 0; k < N / side; ++k)
+    if (query + k >= key && query + k < count)
+      __stcs(kept + attention_tiles_before(query + k, key) * 32 + lane(),
+             make_uint4(transposed(a[k][0]), transposed(a[k][2]), transposed(a[k][1]), transposed(a[k][3])));
+}
+
+/// The same tiles for a warp's 16 queries (tile `query`) and N keys (tiles from `key` on).
+template <unsigned N>
+__device__ inline void fetch_scores(unsigned (&a)[N / side][4], const uint4* kept, unsigned query,
+                                    unsigned key, unsigned count) {
+  ASSAY_UNROLL
+  for (unsigned k = 0; k < N / side; ++k) {
+    uint4 x = make_uint4(0, 0, 0, 0);
+    if (key + k <= query && query < count)
+      x = __ldcs(kept + attention_tiles_before(query, key + k) * 32 + lane());
+    a[k][0] = x.x, a[k][1] = x.y, a[k][2] = x.z, a[k][3] = x.w;
+  }
+}
+
 /// Adds what `others` queries from `query` on give the keys of a group (a warp's from `key` on): their tiles
-/// are `q`, then dout.
+/// are `q`, then dout. Keeps the gradients of their scores.
 template <unsigned D>
 __device__ inline void add_queries(float (&dk)[1][D / 8][4], float (&dv)[1][D / 8][4], const Bfloat* k,
                                    const Bfloat* v, const Bfloat* q, const float* lse_of,
-                                   const float* delta_of, unsigned group, float scale, unsigned key,
-                                   unsigned query, unsigned length) {
+                                   const float* delta_of, uint4* kept, unsigned group, float scale,
+                                   unsigned key, unsigned query, unsigned length) {
   constexpr unsigned N = others;
   const Bfloat* d = q + N * D;
   float s[1][N / 8][4], ds[1][N / 8][4];
@@ -93,33 +119,9 @@ __device__ inline void add_queries(float (&dk)[1][D / 8][4], float (&dv)[1][D / 
   begin_products();
   start_all_columns<D, N>(dk[0], gradients[0], q);
   commit_products();
+  keep_scores<N>(kept, gradients[0], key / side, query / side, (length + side - 1) / side);
   wait_products<0>(dv[0]);
   wait_products<0>(dk[0]);
-}
-
-/// Adds what `others` keys from `key` on give the queries of a group (a warp's from `query` on): their tiles
-/// are `k`, then values.
-template <unsigned D>
-__device__ inline void add_keys(float (&dq)[1][D / 8][4], const Bfloat* q, const Bfloat* d, const Bfloat* k,
-                                unsigned group, float scale, unsigned query, unsigned key,
-                                const float (&lse2)[2], const float (&delta_of)[2]) {
-  constexpr unsigned N = others;
-  float s[1][N / 8][4], ds[1][N / 8][4];
-  begin_products();
-  start_all_rows<D, N>(s[0], q, group, k);
-  commit_products();
-  start_all_rows<D, N>(ds[0], d, group, k + N * D);
-  commit_products();
-  wait_products<1>(s[0]);
-  weigh_queries<N>(s, scale, query, key, lse2);
-  wait_products<0>(ds[0]);
-  to_scores<N>(ds, s, [&](unsigned, unsigned i) { return delta_of[i / 2]; });
-  unsigned gradients[1][N / 16][4];
-  as_left<1, N>(gradients, ds);
-  begin_products();
-  start_all_columns<D, N>(dq[0], gradients[0], k);
-  commit_products();
-  wait_products<0>(dq[0]);
 }
 
 /// Adds the values of all keys below `end`, a tile at a time, to the total of a group, of a block
@@ -218,12 +220,12 @@ __global__ void __launch_bounds__(threads, D == 64 ? 2 : 1)
 template <unsigned D>
 __global__ void __launch_bounds__(threads, 1)
     hopper_keys_kernel(AttentionShape shape, const Bfloat* qkv, const float* lse, const float* delta,
-                       const Bfloat* dout, Bfloat* dqkv) {
+                       const Bfloat* dout, Bfloat* dqkv, uint4* scores) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr unsigned N = others;
   ASSAY_DYNAMIC_SHARED(Bfloat, shared);
-  Bfloat *k = shared, *v = k + owned * D, *tiles = v + owned * D;  // then two stages of queries and dout
-  auto* floats = reinterpret_cast<float*>(tiles + 4 * N * D);      // and of their lse and delta
+  Bfloat *k = shared, *v = k + owned * D, *tiles = v + owned * D;       // then stages of queries and dout
+  auto* floats = reinterpret_cast<float*>(tiles + 2 * stages * N * D);  // and of their lse and delta
   const Head head(shape, blockIdx.y);
   const unsigned first = blockIdx.x * owned, length = static_cast<unsigned>(shape.length);
   const Bfloat *q_from = qkv + head.packed, *d_from = dout + head.single;
@@ -231,35 +233,35 @@ __global__ void __launch_bounds__(threads, 1)
               *delta_from = delta + std::size_t{blockIdx.y} * length;
   const unsigned group = group_of_warp() * 64, row = threadIdx.x / 32 * 16;
   const float scale = 1.0f / sqrtf(static_cast<float>(D));
+  uint4* const kept = scores + blockIdx.y * attention_tiles(length) * 32;
   float dk[1][D / 8][4], dv[1][D / 8][4];
   clear(dk);
   clear(dv);
 
+  const auto tile_of = [&](unsigned query) { return tiles + query / N % stages * (2 * N * D); };
+  const auto floats_of = [&](unsigned query) { return floats + query / N % stages * (2 * N); };
   const auto load = [&](unsigned query) {
-    const unsigned stage = query / N % 2;
-    load_panels<D, N>(tiles + stage * 2 * N * D, q_from, head.step, query, length);
-    load_panels<D, N>(tiles + (stage * 2 + 1) * N * D, d_from, head.width, query, length);
-    load_floats<N>(floats + stage * 2 * N, lse_from, query, length);
-    load_floats<N>(floats + (stage * 2 + 1) * N, delta_from, query, length);
+    if (query < length) {
+      load_panels<D, N>(tile_of(query), q_from, head.step, query, length);
+      load_panels<D, N>(tile_of(query) + N * D, d_from, head.width, query, length);
+      load_floats<N>(floats_of(query), lse_from, query, length);
+      load_floats<N>(floats_of(query) + N, delta_from, query, length);
+    }
+    commit_copies();
   };
   load_panels<D, owned>(k, q_from + head.width, head.step, first, length);
   load_panels<D, owned>(v, q_from + 2 * head.width, head.step, first, length);
   load(first);
-  commit_copies();
+  load(first + N);
   for (unsigned query = first; query < length; query += N) {
-    if (query + N < length) load(query + N);
-    commit_copies();
     wait_copies<1>();
     publish_copies();
     __syncthreads();
+    load(query + 2 * N);
     // Queries that all lie before the keys of a group give them nothing.
-    if (query + N > first + group) {
-      const unsigned stage = query / N % 2;
-      const float* floats_of = floats + stage * 2 * N;
-      add_queries<D>(dk, dv, k, v, tiles + stage * 2 * N * D, floats_of, floats_of + N, group, scale,
+    if (query + N > first + group)
+      add_queries<D>(dk, dv, k, v, tile_of(query), floats_of(query), floats_of(query) + N, kept, group, scale,
                      first + row, query, length);
-    }
-    __syncthreads();
   }
   wait_copies<0>();
   __syncthreads();
@@ -269,51 +271,52 @@ __global__ void __launch_bounds__(threads, 1)
 #endif
 }
 
-/// Block (x, y): dq of a tile of queries of pair y, over the keys up to there, the longest first. Of heads 64
-/// deep two blocks share a multiprocessor: the backward pass has 194 TFLOP/s on an H100 instead of 176.
+/// Block (x, y): dq of a tile of queries of pair y, from the gradients of their scores, the longest first.
 template <unsigned D>
-__global__ void __launch_bounds__(threads, D == 64 ? 2 : 1)
-    hopper_queries_kernel(AttentionShape shape, const Bfloat* qkv, const float* lse, const float* delta,
-                          const Bfloat* dout, Bfloat* dqkv) {
+__global__ void __launch_bounds__(threads, 2)
+    hopper_queries_kernel(AttentionShape shape, const Bfloat* qkv, const uint4* scores, Bfloat* dqkv) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr unsigned N = others;
-  ASSAY_DYNAMIC_SHARED(Bfloat, shared);
-  Bfloat *q = shared, *d = q + owned * D, *tiles = d + owned * D;  // then two stages of keys and values
+  ASSAY_DYNAMIC_SHARED(Bfloat, tiles);  // stages of keys
   const Head head(shape, blockIdx.y);
   const unsigned first = (gridDim.x - 1 - blockIdx.x) * owned, length = static_cast<unsigned>(shape.length);
-  const unsigned end = first + owned < length ? first + owned : length;
-  const Bfloat *from = qkv + head.packed, *k_from = from + head.width, *v_from = k_from + head.width;
+  const unsigned end = first + owned < length ? first + owned : length, count = (length + side - 1) / side;
+  const Bfloat* const k = qkv + head.packed + head.width;
+  const uint4* const kept = scores + blockIdx.y * attention_tiles(length) * 32;
   const unsigned group = group_of_warp() * 64, row = threadIdx.x / 32 * 16;
-  const float scale = 1.0f / sqrtf(static_cast<float>(D));
-  float dq[1][D / 8][4], lse2[2], delta_of[2];
+  float dq[1][D / 8][4];
   clear(dq);
-  load_queries(lse2, delta_of, lse, delta, first + row, length);
 
+  const auto tile_of = [&](unsigned key) { return tiles + key / N % stages * (N * D); };
   const auto load = [&](unsigned key) {
-    Bfloat* to = tiles + key / N % 2 * (2 * N * D);
-    load_panels<D, N>(to, k_from, head.step, key, length);
-    load_panels<D, N>(to + N * D, v_from, head.step, key, length);
-  };
-  load_panels<D, owned>(q, from, head.step, first, length);
-  load_panels<D, owned>(d, dout + head.single, head.width, first, length);
-  load(0);
-  commit_copies();
-  for (unsigned key = 0; key < end; key += N) {
-    if (key + N < end) load(key + N);
+    if (key < end) load_panels<D, N>(tile_of(key), k, head.step, key, length);
     commit_copies();
+  };
+  unsigned next[N / side][4];
+  load(0);
+  load(N);
+  fetch_scores<N>(next, kept, (first + row) / side, 0, count);
+  for (unsigned key = 0; key < end; key += N) {
+    unsigned now[N / side][4];
+    ASSAY_UNROLL
+    for (unsigned i = 0; i < N / side; ++i) ASSAY_UNROLL
+    for (unsigned j = 0; j < 4; ++j) now[i][j] = next[i][j];
     wait_copies<1>();
     publish_copies();
     __syncthreads();
+    load(key + 2 * N);
+    fetch_scores<N>(next, kept, (first + row) / side, (key + N) / side, count);
     if (key <= first + group + 63) {
-      add_keys<D>(dq, q, d, tiles + key / N % 2 * (2 * N * D), group, scale, first + row, key, lse2,
-                  delta_of);
+      begin_products();
+      start_all_columns<D, N>(dq[0], now, tile_of(key));
+      commit_products();
+      wait_products<0>(dq[0]);
     }
-    __syncthreads();
   }
   wait_copies<0>();
   __syncthreads();
-  const float scales[1][2] = {{scale, scale}};
-  store_rows<D, 1>(dqkv + head.packed, head.step, first, length, dq, scales, q, row);
+  const float scale = 1.0f / sqrtf(static_cast<float>(D)), scales[1][2] = {{scale, scale}};
+  store_rows<D, 1>(dqkv + head.packed, head.step, first, length, dq, scales, tiles, row);
 #endif
 }
 
@@ -340,10 +343,13 @@ void forward(const AttentionShape& shape, const Bfloat* qkv, Bfloat* out, float*
 
 template <unsigned D>
 void backward(const AttentionShape& shape, const Bfloat* qkv, const float* lse, const float* delta,
-              const Bfloat* dout, Bfloat* dqkv, void* stream) {
-  constexpr std::size_t bytes = (2 * owned + 4 * others) * D * sizeof(Bfloat) + 4 * others * sizeof(float);
-  start(hopper_keys_kernel<D>, shape, bytes, stream, qkv, lse, delta, dout, dqkv);
-  start(hopper_queries_kernel<D>, shape, bytes, stream, qkv, lse, delta, dout, dqkv);
+              const Bfloat* dout, Bfloat* dqkv, void* scores, void* stream) {
+  auto* const tiles = static_cast<uint4*>(scores);
+  constexpr std::size_t bytes =
+      (2 * owned + 2 * stages * others) * D * sizeof(Bfloat) + 2 * stages * others * sizeof(float);
+  start(hopper_keys_kernel<D>, shape, bytes, stream, qkv, lse, delta, dout, dqkv, tiles);
+  start(hopper_queries_kernel<D>, shape, stages * others * D * sizeof(Bfloat), stream, qkv,
+        static_cast<const uint4*>(tiles), dqkv);
 }
 
 }  // namespace
@@ -356,10 +362,11 @@ bool hopper_attention_forward(const AttentionShape& shape, const Bfloat* qkv, Bf
 }
 
 bool hopper_attention_backward(const AttentionShape& shape, const Bfloat* qkv, const float* lse,
-                               const float* delta, const Bfloat* dout, Bfloat* dqkv, void* stream) {
+                               const float* delta, const Bfloat* dout, Bfloat* dqkv, void* scores,
+                               void* stream) {
   if (!serves(shape)) return false;
-  shape.depth == 64 ? backward<64>(shape, qkv, lse, delta, dout, dqkv, stream)
-                    : backward<128>(shape, qkv, lse, delta, dout, dqkv, stream);
+  shape.depth == 64 ? backward<64>(shape, qkv, lse, delta, dout, dqkv, scores, stream)
+                    : backward<128>(shape, qkv, lse, delta, dout, dqkv, scores, stream);
   return true;
 }
 
@@ -367,7 +374,7 @@ bool hopper_attention_backward(const AttentionShape& shape, const Bfloat* qkv, c
 
 bool hopper_attention_forward(const AttentionShape&, const Bfloat*, Bfloat*, float*, void*) { return false; }
 bool hopper_attention_backward(const AttentionShape&, const Bfloat*, const float*, const float*,
-                               const Bfloat*, Bfloat*, void*) {
+                               const Bfloat*, Bfloat*, void*, void*) {
   return false;
 }
 

@@ -10,6 +10,7 @@ namespace assay::kernels::cuda {
 bool hopper_attention_forward(const AttentionShape& shape, const Bfloat* qkv, Bfloat* out, float* lse,
                               void* stream);
 bool hopper_attention_backward(const AttentionShape& shape, const Bfloat* qkv, const float* lse,
-                               const float* delta, const Bfloat* dout, Bfloat* dqkv, void* stream);
+                               const float* delta, const Bfloat* dout, Bfloat* dqkv, void* scores,
+                               void* stream);
 
 }  // namespace assay::kernels::cuda

@@ -68,6 +68,13 @@ __device__ inline void start_columns(float (&c)[N / 8][4], const unsigned (&a)[4
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
+/// The fragment of an 8 x 8 matrix, transposed. By all lanes.
+__device__ inline unsigned transposed(unsigned matrix) {
+  unsigned turned;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(matrix));
+  return turned;
+}
+
 #undef ASSAY_FOUR
 #undef ASSAY_32
 #undef ASSAY_NAMES_32

@@ -82,7 +82,8 @@ class HostTrainOps final : public TrainOps {
     });
   }
   void attention_backward(NumType type, const kernels::AttentionShape& shape, const void* qkv,
-                          const void* out, const float* lse, const void* dout, void* dqkv) override {
+                          const void* out, const float* lse, const void* dout, void* dqkv,
+                          void* /*scores*/) override {
     require(type);
     pairs(shape, [=](std::size_t pair, float* scratch) {
       host::attention_backward(shape, in(qkv), in(out), lse, in(dout), to(dqkv), pair, scratch);

@@ -40,8 +40,10 @@ class TrainOps {
                     void* qkv, std::size_t rows, bool inverse) = 0;
   virtual void attention_forward(NumType type, const kernels::AttentionShape& shape, const void* qkv,
                                  void* out, float* lse) = 0;
+  /// `scores`: in bf16 memory for attention_score_bytes(shape), which is overwritten.
   virtual void attention_backward(NumType type, const kernels::AttentionShape& shape, const void* qkv,
-                                  const void* out, const float* lse, const void* dout, void* dqkv) = 0;
+                                  const void* out, const float* lse, const void* dout, void* dqkv,
+                                  void* scores) = 0;
   virtual void relu_squared_forward(NumType type, const void* x, void* y, std::size_t count) = 0;
   virtual void relu_squared_backward(NumType type, const void* x, const void* dy, void* dx,
                                      std::size_t count) = 0;

@@ -106,9 +106,12 @@ Gpt::Buffers Gpt::lay_out(Carver& carver, const ModelShape& shape, std::size_t b
     b.layers.push_back(a);
   }
   for (void** one : {&b.stream, &b.normed, &b.narrow, &b.dstream}) *one = carver.values(r * c);
-  b.wide = carver.values(4 * r * c);
   b.dqkv = carver.values(3 * r * c);
-  b.logits = carver.values(r * shape.vocabulary);
+  // The logits are not needed any more when gradients of scores are kept there.
+  const kernels::AttentionShape attention{batch, shape.length, shape.heads, shape.depth()};
+  const std::size_t scores = narrow ? kernels::attention_score_bytes(attention) / size_of(storage.type) : 0;
+  b.wide = carver.values(4 * r * c);
+  b.logits = carver.values(std::max(r * shape.vocabulary, scores));
   b.rstd = carver.floats(r);
   b.losses = carver.floats(r);
   b.cosine = carver.floats(shape.length * shape.depth() / 2);
@@ -252,7 +255,7 @@ void Gpt::layer_backward(std::size_t l, const std::function<void()>& tick) {
   apply_backward(a.attended, table_.layer(l, 1), b_.dstream, b_.narrow);
   if (attention_broken_) ops_.zero(b_.narrow, r * c * element_bytes());
   between();
-  ops_.attention_backward(type, attention(), a.qkv, a.attended, a.lse, b_.narrow, b_.dqkv);
+  ops_.attention_backward(type, attention(), a.qkv, a.attended, a.lse, b_.narrow, b_.dqkv, b_.logits);
   ops_.rope(type, rotation(), b_.cosine, b_.sine, b_.dqkv, r, true);
   between();
   apply_backward(a.normed1, table_.layer(l, 0), b_.dqkv, b_.narrow);

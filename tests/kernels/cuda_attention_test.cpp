@@ -25,8 +25,11 @@ class CudaAttention : public CudaTrain {
     const OnDevice<T> d_qkv(qkv), d_dout(dout), out(dout.size()), dqkv(qkv.size());
     const OnDevice<float> lse(s.pairs() * s.length), delta(s.pairs() * s.length);
     cuda::attention_forward(s, d_qkv.get(), out.get(), lse.get(), nullptr);
+    // NaNs: what is read there was written before.
+    const OnDevice<Bfloat> scores(
+        std::vector<Bfloat>(kernels::attention_score_bytes(s) / sizeof(Bfloat), Bfloat{0x7fff}));
     cuda::attention_backward(s, d_qkv.get(), out.get(), lse.get(), d_dout.get(), dqkv.get(), delta.get(),
-                             nullptr);
+                             scores.get(), nullptr);
     finish();
     return {out.host(), dqkv.host(), lse.host()};
   }

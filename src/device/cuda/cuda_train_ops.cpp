@@ -95,11 +95,12 @@ class CudaTrainOps final : public TrainOps {
             [&]<typename T>(T) { gpu::attention_forward(shape, in<T>(qkv), to<T>(out), lse, stream_); });
   }
   void attention_backward(NumType type, const kernels::AttentionShape& shape, const void* qkv,
-                          const void* out, const float* lse, const void* dout, void* dqkv) override {
+                          const void* out, const float* lse, const void* dout, void* dqkv,
+                          void* scores) override {
     prepare(type, shape);
     by_type(type, [&]<typename T>(T) {
       gpu::attention_backward(shape, in<T>(qkv), in<T>(out), lse, in<T>(dout), to<T>(dqkv),
-                              delta_.as<float>(), stream_);
+                              delta_.as<float>(), scores, stream_);
     });
   }
   void relu_squared_forward(NumType type, const void* x, void* y, std::size_t count) override {
