@@ -5,10 +5,10 @@
 //
 // Uniform in [-1, 1):
 // - fp64: 52 random bits, fp32: 23 (both fixed-point: -1 + k * 2^-51 or 2^-22)
-// - tf32, fp16, bf16, fp8 (e4m3): the fp32 value cut towards zero to 10, 10, 7 and 3 bits of mantissa (below
-// the least normal
-//   number: to its subnormals), so that the exponents are spread as those of a uniform variable and all bits
-//   kept are random. tf32 is stored as fp32 with 13 zero bits: the tensor cores round nothing off.
+// - tf32, fp16, bf16, fp8 (e4m3), fp8_e5m2: the fp32 value cut towards zero to 10, 10, 7, 3 and 2 bits of
+//   mantissa (below the least normal number: to its subnormals), so that the exponents are spread as those of
+//   a uniform variable and all bits kept are random. tf32 is stored as fp32 with 13 zero bits: the tensor
+//   cores round nothing off.
 // - int8: uniform over the 255 integers from -127 to 127
 // Integers: uniform in [-limit, limit], 0 <= limit <= largest_exact_integer(type).
 #pragma once
@@ -21,8 +21,8 @@
 
 namespace assay::kernels {
 
-/// How an element is stored: 8, 4, 4, 2, 2, 1, 1 bytes.
-enum class Element { fp64, fp32, tf32, fp16, bf16, fp8, int8 };
+/// How an element is stored: 8, 4, 4, 2, 2, 1, 1, 1 bytes.
+enum class Element { fp64, fp32, tf32, fp16, bf16, fp8, fp8_e5m2, int8 };
 
 constexpr std::size_t element_bytes(Element type) noexcept {
   switch (type) {
@@ -32,6 +32,7 @@ constexpr std::size_t element_bytes(Element type) noexcept {
     case Element::fp16:
     case Element::bf16: return 2;
     case Element::fp8:
+    case Element::fp8_e5m2:
     case Element::int8: break;
   }
   return 1;
@@ -46,6 +47,7 @@ constexpr int largest_exact_integer(Element type) noexcept {
     case Element::fp16: return 1 << 11;
     case Element::bf16: return 1 << 8;
     case Element::fp8: return 1 << 4;
+    case Element::fp8_e5m2: return 1 << 3;
     case Element::int8: break;
   }
   return 127;
@@ -85,6 +87,7 @@ constexpr std::uint64_t uniform_element(std::uint64_t bits) noexcept {
     if constexpr (type == Element::fp16) return narrowed(x, 5, 10);
     if constexpr (type == Element::bf16) return narrowed(x, 8, 7);
     if constexpr (type == Element::fp8) return narrowed(x, 4, 3);
+    if constexpr (type == Element::fp8_e5m2) return narrowed(x, 5, 2);
     return std::bit_cast<std::uint32_t>(x) & (type == Element::tf32 ? 0xffffe000u : 0xffffffffu);
   }
 }
@@ -99,9 +102,10 @@ constexpr std::uint64_t integer_element(std::uint64_t bits, int limit) noexcept 
   const auto x = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   if constexpr (type == Element::fp32 || type == Element::tf32) return x;
   // Exact in fewer bits: what is cut off is zero.
-  constexpr int exponent_bits = type == Element::fp16 ? 5 : type == Element::bf16 ? 8 : 4;
-  constexpr int mantissa_bits = type == Element::fp16 ? 10 : type == Element::bf16 ? 7 : 3;
-  return narrowed(std::bit_cast<float>(x), exponent_bits, mantissa_bits);
+  const float exact = std::bit_cast<float>(x);
+  if constexpr (type == Element::fp16) return narrowed(exact, 5, 10);
+  if constexpr (type == Element::bf16) return narrowed(exact, 8, 7);
+  return type == Element::fp8 ? narrowed(exact, 4, 3) : narrowed(exact, 5, 2);
 }
 
 namespace host {

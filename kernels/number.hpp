@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Narrow floating-point formats as bits, for host code and for what checks GPUs: binary16, bfloat16 and fp8
-// e4m3 (OCP OFP8: bias 7, no infinity, NaN is 0x7f).
+// e4m3 (OCP OFP8: bias 7, no infinity, NaN is 0x7f) and e5m2 (bias 15, infinities as IEEE 754).
 #pragma once
 
 #include <bit>
@@ -63,6 +63,7 @@ struct Format {
 
 using Fp16 = Format<5, 10, true>;
 using Fp8 = Format<4, 3, false>;
+using Fp8E5m2 = Format<5, 2, true>;
 /// The upper half of a float.
 struct Bf16 {
   static constexpr float decode(std::uint32_t bits) noexcept {

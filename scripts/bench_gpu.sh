@@ -31,7 +31,7 @@ while [ "$#" -gt 0 ]; do
   esac
   shift
 done
-[ "${#dtypes[@]}" -gt 0 ] || dtypes=(bf16 fp16 fp8 int8 tf32 fp32 fp64)
+[ "${#dtypes[@]}" -gt 0 ] || dtypes=(bf16 fp16 fp8 fp8_fast fp8_e5m2 int8 tf32 fp32 fp64)
 [ -x "$assay" ] || wrong "--assay: '$assay' is no program"
 
 if "$assay" list devices | tr '\n' ' ' | tr -s ' ' | grep -q 'no GPU is used here\|not built'; then

@@ -19,7 +19,7 @@ Ends with a table of figures: value, physical bound, fraction of it, the same by
   --tests DIR       the programs cuda_kernel_tests, cuda_train_tests and cuda_mpi_tests (those of the bundle or the build)
   --python PROGRAM  a Python that may have PyTorch (python3)
   --size N          n of the products n x n x n that are compared with PyTorch, and of the burn (8192)
-  --types LIST      number types of the products (bf16,fp16,fp8,int8,tf32,fp32,fp64)
+  --types LIST      number types of the products (bf16,fp16,fp8,fp8_fast,fp8_e5m2,int8,tf32,fp32,fp64)
   --presets LIST    models to train (small,slice-7b)
   --steps LIST      only these steps, separated by commas
 
@@ -32,7 +32,7 @@ TEXT
 wrong() { printf 'gpu_acceptance.sh: %s (try --help)\n' "$*" >&2; exit 4; }
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 top=$(CDPATH='' cd -- "$here/../../.." && pwd)
-minutes=9 out='' assay='' tests='' python=python3 size=8192 types=bf16,fp16,fp8,int8,tf32,fp32,fp64 presets=small,slice-7b only=''
+minutes=9 out='' assay='' tests='' python=python3 size=8192 types=bf16,fp16,fp8,fp8_fast,fp8_e5m2,int8,tf32,fp32,fp64 presets=small,slice-7b only=''
 while [ "$#" -gt 0 ]; do
   case "$1" in --help | -h) usage; exit 0 ;; --*) [ -n "${2:-}" ] || wrong "$1: unknown, or without its value" ;; esac
   case "$1" in

@@ -76,6 +76,7 @@ void with_element(Element type, const F& f) {
     case Element::fp16: return f(std::integral_constant<Element, Element::fp16>{});
     case Element::bf16: return f(std::integral_constant<Element, Element::bf16>{});
     case Element::fp8: return f(std::integral_constant<Element, Element::fp8>{});
+    case Element::fp8_e5m2: return f(std::integral_constant<Element, Element::fp8_e5m2>{});
     case Element::int8: return f(std::integral_constant<Element, Element::int8>{});
   }
 }

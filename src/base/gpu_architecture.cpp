@@ -4,7 +4,7 @@
 namespace assay {
 
 double GpuArchitecture::operations(std::string_view type) const noexcept {
-  const auto found = per_clock.find(type == "fp8_fast" ? "fp8" : type);
+  const auto found = per_clock.find(type.substr(0, 3) == "fp8" ? "fp8" : type);
   return found == per_clock.end() ? 0 : found->second;
 }
 

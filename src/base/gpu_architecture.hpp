@@ -16,8 +16,8 @@ struct GpuArchitecture {
   /// have half of it where they sum in fp32 (GeForce): it is the most.
   std::map<std::string, double, std::less<>> per_clock;
 
-  /// 0 where the architecture has no such products. "fp8_fast" is fp8: a datasheet's rate is that of fast
-  /// accumulation.
+  /// 0 where the architecture has no such products. What begins with "fp8" is fp8: a datasheet's rate is that
+  /// of fast accumulation.
   double operations(std::string_view type) const noexcept;
 };
 

@@ -17,16 +17,22 @@ const char* to_string(NumType type) noexcept {
     case NumType::bf16: return "bf16";
     case NumType::fp8: return "fp8";
     case NumType::fp8_fast: return "fp8_fast";
+    case NumType::fp8_e5m2: return "fp8_e5m2";
     case NumType::int8: return "int8";
   }
   return "";
 }
 
 std::optional<NumType> num_type(std::string_view name) noexcept {
-  for (const NumType type : {NumType::fp64, NumType::fp32, NumType::tf32, NumType::fp16, NumType::bf16,
-                             NumType::fp8, NumType::fp8_fast, NumType::int8})
+  for (const NumType type : num_types)
     if (name == to_string(type)) return type;
   return {};
+}
+
+std::vector<std::string> num_type_names() {
+  std::vector<std::string> names;
+  for (const NumType type : num_types) names.emplace_back(to_string(type));
+  return names;
 }
 
 const char* to_string(OnChip test) noexcept {
@@ -47,6 +53,7 @@ std::size_t size_of(NumType type) noexcept {
     case NumType::bf16: return 2;
     case NumType::fp8:
     case NumType::fp8_fast:
+    case NumType::fp8_e5m2:
     case NumType::int8: return 1;
   }
   return 0;
@@ -58,7 +65,8 @@ std::size_t result_size(NumType type, Output output) noexcept {
     case NumType::fp16:
     case NumType::bf16:
     case NumType::fp8:
-    case NumType::fp8_fast: return output == Output::exact ? 4 : 2;
+    case NumType::fp8_fast:
+    case NumType::fp8_e5m2: return output == Output::exact ? 4 : 2;
     case NumType::fp32:
     case NumType::tf32:
     case NumType::int8: break;
@@ -67,7 +75,7 @@ std::size_t result_size(NumType type, Output output) noexcept {
 }
 
 Matmul plain_product(NumType type, const GemmShape& shape, Output output) noexcept {
-  const bool b_by_columns = type == NumType::fp8 || type == NumType::fp8_fast || type == NumType::int8;
+  const bool b_by_columns = size_of(type) == 1;
   return {shape.m, shape.n, shape.k, false, b_by_columns, false, output};
 }
 

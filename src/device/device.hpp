@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,9 +21,20 @@
 
 namespace assay {
 
-/// fp8 is e4m3; fp8_fast the same with sums that tensor cores keep with fewer bits (Ada, Hopper).
-enum class NumType { fp64, fp32, tf32, fp16, bf16, fp8, fp8_fast, int8 };
+/// fp8 is e4m3; fp8_fast the same with sums that tensor cores keep with fewer bits (Ada, Hopper). Of fp8_e5m2
+/// the left operand is e5m2 and the right one e4m3, as gradients times weights: cuBLASLt has no products of
+/// e5m2 alone.
+enum class NumType { fp64, fp32, tf32, fp16, bf16, fp8, fp8_fast, fp8_e5m2, int8 };
+inline constexpr std::array num_types{NumType::fp64,     NumType::fp32,     NumType::tf32,
+                                      NumType::fp16,     NumType::bf16,     NumType::fp8,
+                                      NumType::fp8_fast, NumType::fp8_e5m2, NumType::int8};
 const char* to_string(NumType type) noexcept;
+/// The names of all types, for options.
+std::vector<std::string> num_type_names();
+/// The type of the elements of a product's right operand; those of the left one are of the product's.
+constexpr NumType right_operand(NumType type) noexcept {
+  return type == NumType::fp8_e5m2 ? NumType::fp8 : type;
+}
 /// The type of a name such as "fp32".
 std::optional<NumType> num_type(std::string_view name) noexcept;
 std::size_t size_of(NumType type) noexcept;

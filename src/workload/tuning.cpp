@@ -30,7 +30,7 @@ ProductTrial::ProductTrial(Device& device, NumType type, const Matmul& product, 
   std::byte* base = device.arena().data();
   a_ = base, b_ = base + b_at, c_ = base + c_at;
   device.fill_uniform(type, a_, a, mix64(seed, 1));
-  device.fill_uniform(type, b_, b, mix64(seed, 2));
+  device.fill_uniform(right_operand(type), b_, b, mix64(seed, 2));
 }
 
 GemmAlgorithm ProductTrial::adopt(const GemmAlgorithm& algorithm) {

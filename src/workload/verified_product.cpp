@@ -58,7 +58,7 @@ VerifiedProduct::VerifiedProduct(Device& device, NumType type, const GemmShape& 
   for (std::size_t i = 0; i < layout.inputs; ++i) {
     const RandomStream random = inputs.child("pair" + std::to_string(i));
     device.fill_uniform(type, a(i), shape.m * shape.k, random.child("a").key());
-    device.fill_uniform(type, b(i), shape.k * shape.n, random.child("b").key());
+    device.fill_uniform(right_operand(type), b(i), shape.k * shape.n, random.child("b").key());
   }
   for (std::size_t s = 0; s < layout.outputs; ++s) poison(s);
   device.synchronize();

@@ -285,7 +285,7 @@ Pulse pulse_of(const Case& c) {
 }
 
 std::vector<OptionSpec> burn_options() {
-  const std::vector<std::string> types{"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8_fast", "int8"};
+  const std::vector<std::string> types = num_type_names();
   std::vector<OptionSpec> specs(10);
   specs[0] = {"burn.duration",
               OptionKind::seconds,

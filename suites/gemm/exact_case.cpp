@@ -31,7 +31,8 @@ int input_limit(NumType type) {
     case NumType::fp16:
     case NumType::bf16: return 31;
     case NumType::fp8:
-    case NumType::fp8_fast: return 2;
+    case NumType::fp8_fast:
+    case NumType::fp8_e5m2: return 2;
     case NumType::fp32:
     case NumType::tf32:
     case NumType::int8: break;
@@ -54,6 +55,7 @@ T decoded(NumType type, const std::byte* from) {
     case NumType::bf16: return static_cast<T>(kernels::Bf16::decode(as(std::uint16_t{0})));
     case NumType::fp8:
     case NumType::fp8_fast: return static_cast<T>(kernels::Fp8::decode(as(std::uint8_t{0})));
+    case NumType::fp8_e5m2: return static_cast<T>(kernels::Fp8E5m2::decode(as(std::uint8_t{0})));
     case NumType::int8: return static_cast<T>(as(std::int8_t{0}));
   }
   return T{};
@@ -135,16 +137,17 @@ void run_round(const GemmWork& work, int round, const workload::ProductLayout& l
   std::byte* base = context.device.arena().data();
   const Matrices m{base + layout.a(0), base + layout.b(0), base + layout.c(0), count};
   const Matmul product = plain_product(work.type, work.shape(), Output::exact);
+  const NumType right = right_operand(work.type);
   const RandomStream random = context.random.child("round" + std::to_string(round));
   const double t0 = now_s();
   context.device.fill_integer(work.type, m.a, count, random.child("a").key(), input_limit(work.type));
-  context.device.fill_integer(work.type, m.b, count, random.child("b").key(), input_limit(work.type));
+  context.device.fill_integer(right, m.b, count, random.child("b").key(), input_limit(work.type));
   context.device.stream(kernels::StreamOp::write, reinterpret_cast<double*>(m.c), nullptr, nullptr,
                         layout.result_bytes / sizeof(double));
   context.device.synchronize();
   std::vector<T> c(count);
   golden(fetch<T>(context.device, work.type, m.a, n, false),
-         fetch<T>(context.device, work.type, m.b, n, product.transpose_b), c, n);
+         fetch<T>(context.device, right, m.b, n, product.transpose_b), c, n);
   const auto expected = stored(work.type, c);
   const double t1 = now_s();
   context.device.matmul(work.type, product, m.a, m.b, m.c);

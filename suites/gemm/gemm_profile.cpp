@@ -49,6 +49,7 @@ double slow_gpu_flops(NumType type) {
     case NumType::bf16:
     case NumType::fp8:
     case NumType::fp8_fast:
+    case NumType::fp8_e5m2:
     case NumType::int8: break;
   }
   return 1e14;
@@ -63,7 +64,8 @@ bool multiplies(const std::string& compute, NumType type) {
   switch (type) {
     case NumType::tf32:
     case NumType::bf16: return capability >= 80;
-    case NumType::fp8: return capability >= 89;
+    case NumType::fp8:
+    case NumType::fp8_e5m2: return capability >= 89;
     case NumType::fp8_fast: return capability >= 89 && major <= 9;
     case NumType::int8: return capability >= 75;
     case NumType::fp64:
@@ -114,7 +116,8 @@ Profile profile_of(const Topology& topology, Level level) {
   if (level != Level::smoke)
     types = {NumType::bf16, NumType::fp16, NumType::fp8, NumType::int8,
              NumType::tf32, NumType::fp32, NumType::fp64};
-  if (level >= Level::standard) types.push_back(NumType::fp8_fast);
+  if (level >= Level::standard)
+    for (const NumType type : {NumType::fp8_fast, NumType::fp8_e5m2}) types.push_back(type);
   Profile profile{types, 1, gpu_cache_bytes, true};
   for (const RankPlace& place : topology.ranks)
     if (place.gpu >= 0)

@@ -9,14 +9,9 @@ namespace assay {
 
 std::vector<OptionSpec> GemmSuite::options() const {
   return {
-      {"gemm.dtypes",
-       OptionKind::choices,
-       "",
+      {"gemm.dtypes", OptionKind::choices, "",
        "number types to multiply (host: fp32, fp64; GPUs: all that they have, smoke bf16 only)",
-       {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8_fast", "int8"},
-       "",
-       false,
-       false},
+       num_type_names(), "", false, false},
       {"gemm.sizes",
        OptionKind::list,
        "",

@@ -18,8 +18,9 @@ def operands(torch, dtype, n):
     b = torch.rand(n, n, device="cuda", dtype=made) * 2 - 1
     if dtype == "int8":
         return (a * 127).to(torch.int8), (b * 127).to(torch.int8).t()
-    if dtype == "fp8":
-        return a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()
+    if dtype.startswith("fp8"):
+        left = torch.float8_e5m2 if dtype == "fp8_e5m2" else torch.float8_e4m3fn
+        return a.to(left), b.to(torch.float8_e4m3fn).t()
     kind = {"fp64": torch.float64, "fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[dtype]
     return a.to(kind), b.to(kind)
 
@@ -27,9 +28,9 @@ def operands(torch, dtype, n):
 def product(torch, dtype, a, b):
     if dtype == "int8":
         return lambda: torch._int_mm(a, b)
-    if dtype == "fp8":
-        one = torch.ones((), device="cuda")
-        return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    if dtype.startswith("fp8"):
+        one, fast = torch.ones((), device="cuda"), dtype == "fp8_fast"
+        return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast)
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     return lambda: torch.matmul(a, b)
 

@@ -31,7 +31,7 @@ class Emulated(emulated.EmulatedTest):
         self.assertFalse((self.dir / "r.h5").exists())
 
     def test_every_type_is_right_and_the_algorithm_is_one(self):
-        types = harness.share(["fp64", "bf16", "fp8", "fp32", "tf32", "fp16", "int8"], 3)  # each is tested alone in tests/kernels
+        types = harness.share(["fp64", "bf16", "fp8_e5m2", "fp8", "fp32", "tf32", "fp16", "int8"], 3)  # each is tested alone in tests/kernels
         result = self.run_on(2, *GEMM, "--gemm.dtypes", ",".join(types), "--level", "quick")
         self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
         with self.open() as file:

@@ -47,6 +47,7 @@ double number(const void* data, std::uint64_t i, cudaDataType type) {
     case CUDA_R_16F: return static_cast<double>(kernels::Fp16::decode(at(std::uint16_t{0})));
     case CUDA_R_16BF: return static_cast<double>(kernels::Bf16::decode(at(std::uint16_t{0})));
     case CUDA_R_8F_E4M3: return static_cast<double>(kernels::Fp8::decode(at(std::uint8_t{0})));
+    case CUDA_R_8F_E5M2: return static_cast<double>(kernels::Fp8E5m2::decode(at(std::uint8_t{0})));
     case CUDA_R_8I: return at(std::int8_t{0});
     case CUDA_R_32I: return at(std::int32_t{0});
   }
@@ -62,6 +63,7 @@ void store(void* data, std::uint64_t i, cudaDataType type, double value) {
     case CUDA_R_16F: return put(static_cast<std::uint16_t>(kernels::Fp16::encode(f)));
     case CUDA_R_16BF: return put(static_cast<std::uint16_t>(kernels::Bf16::encode(f)));
     case CUDA_R_8F_E4M3: return put(static_cast<std::uint8_t>(kernels::Fp8::encode(f)));
+    case CUDA_R_8F_E5M2: return put(static_cast<std::uint8_t>(kernels::Fp8E5m2::encode(f)));
     case CUDA_R_8I: return put(static_cast<std::int8_t>(value));
     case CUDA_R_32I: return put(static_cast<std::int32_t>(value));
   }
@@ -111,13 +113,18 @@ void multiply(const EmulatedDesc& d, double beta, const void* a, const EmulatedL
   }
 }
 
-bool narrow(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8I; }
+bool narrow(cudaDataType type) {
+  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2 || type == CUDA_R_8I;
+}
 
 cublasStatus_t examine(const EmulatedDesc& d, const EmulatedLayout& a, const EmulatedLayout& b,
                        const EmulatedLayout& c) {
   const std::uint64_t m = d.transpose_a ? a.columns : a.rows, k = d.transpose_a ? a.rows : a.columns;
   const std::uint64_t n = d.transpose_b ? b.rows : b.columns, k2 = d.transpose_b ? b.columns : b.rows;
   if (m != c.rows || n != c.columns || k != k2) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool mixed = a.type != b.type && narrow(a.type) && narrow(b.type);
+  if (a.type != b.type && !mixed) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (narrow(a.type) && (!d.transpose_a || d.transpose_b)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (narrow(a.type) && (m % 16 != 0 || k % 16 != 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
   return CUBLAS_STATUS_SUCCESS;

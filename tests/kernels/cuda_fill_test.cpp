@@ -20,11 +20,9 @@ struct Format {
   const char* name;
   int exponent_bits, mantissa_bits;  ///< of floating formats
 };
-const Format formats[] = {{Element::tf32, "tf32", 8, 10},
-                          {Element::fp16, "fp16", 5, 10},
-                          {Element::bf16, "bf16", 8, 7},
-                          {Element::fp8, "fp8", 4, 3},
-                          {Element::int8, "int8", 0, 0}};
+const Format formats[] = {{Element::tf32, "tf32", 8, 10},        {Element::fp16, "fp16", 5, 10},
+                          {Element::bf16, "bf16", 8, 7},         {Element::fp8, "fp8", 4, 3},
+                          {Element::fp8_e5m2, "fp8_e5m2", 5, 2}, {Element::int8, "int8", 0, 0}};
 
 /// The value that stored bits stand for, by the definition of the format.
 double value_of(const Format& f, std::uint32_t bits) {
@@ -131,6 +129,7 @@ TEST_F(CudaFill, NarrowTypesAreSpreadAndNotConstant) {
     const std::size_t count = 40'000;
     const auto got = made(f.type, count, bits(), 0, 0);
     const double scale = f.type == Element::int8 ? 127 : 1;
+    const bool byte = f.type == Element::fp8 || f.type == Element::fp8_e5m2;
     std::map<std::uint32_t, std::size_t> often;
     double sum = 0, squares = 0;
     for (const std::uint32_t bits : got) {
@@ -142,11 +141,12 @@ TEST_F(CudaFill, NarrowTypesAreSpreadAndNotConstant) {
     }
     // Cutting towards zero takes up to half a unit of the last place off.
     EXPECT_NEAR(sum / count, 0.0, 0.02);
-    EXPECT_NEAR(squares / count, 1.0 / 3, f.type == Element::fp8 ? 0.05 : 0.01);
+    EXPECT_NEAR(squares / count, 1.0 / 3, byte ? std::ldexp(0.4, -f.mantissa_bits) : 0.01);
     std::size_t most = 0;
     for (const auto& [bits, n] : often) most = std::max(most, n);
-    EXPECT_LT(most, count / 20) << "one value takes more than a twentieth";
-    EXPECT_GE(often.size(), f.type == Element::fp8 ? 80u : f.type == Element::int8 ? 255u : 1000u);
+    // Half of the numbers lie in [0.5, 1), which has four of e5m2 of each sign, eight of e4m3.
+    EXPECT_LT(most, count / (f.type == Element::fp8_e5m2 ? 12 : 20)) << "one value comes too often";
+    EXPECT_GE(often.size(), byte ? 80u : f.type == Element::int8 ? 255u : 1000u);
   }
 }
 

@@ -110,8 +110,7 @@ TEST_F(EmulatedDevice, NominalPeakIsThatOfTheTableOfArchitectures) {
   ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
   const GpuArchitecture* const architecture = gpu_architecture(name);
   ASSERT_NE(architecture, nullptr) << name;
-  for (const NumType type : {NumType::fp64, NumType::fp32, NumType::tf32, NumType::fp16, NumType::bf16,
-                             NumType::fp8, NumType::fp8_fast, NumType::int8})
+  for (const NumType type : num_types)
     EXPECT_EQ(device->nominal_peak_flops(type),
               1e9 * properties.multiProcessorCount * architecture->operations(to_string(type)))
         << to_string(type);

@@ -33,6 +33,7 @@ Element element_of(NumType type) noexcept {
     case NumType::bf16: return Element::bf16;
     case NumType::fp8:
     case NumType::fp8_fast: return Element::fp8;
+    case NumType::fp8_e5m2: return Element::fp8_e5m2;
     case NumType::int8: break;
   }
   return Element::int8;

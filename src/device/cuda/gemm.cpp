@@ -14,7 +14,7 @@ namespace assay::cuda {
 
 struct GemmTypes {
   cublasComputeType_t compute;
-  cudaDataType_t scale, operand, result;
+  cudaDataType_t scale, left, right, result;
 };
 
 namespace {
@@ -30,16 +30,19 @@ constexpr double tuning_s = 3;  ///< of one product; a type that a GPU hardly ha
 GemmTypes types_of(NumType type, Output output) {
   const bool exact = output == Output::exact;
   switch (type) {
-    case NumType::fp64: return {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F};
-    case NumType::fp32: return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
-    case NumType::tf32: return {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
-    case NumType::fp16: return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, exact ? CUDA_R_32F : CUDA_R_16F};
+    case NumType::fp64: return {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F};
+    case NumType::fp32: return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
+    case NumType::tf32: return {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
+    case NumType::fp16:
+      return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, exact ? CUDA_R_32F : CUDA_R_16F};
     case NumType::bf16:
-      return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, exact ? CUDA_R_32F : CUDA_R_16BF};
+      return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF, exact ? CUDA_R_32F : CUDA_R_16BF};
     case NumType::fp8:
     case NumType::fp8_fast:
-      return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_8F_E4M3, exact ? CUDA_R_32F : CUDA_R_16BF};
-    case NumType::int8: return {CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I};
+    case NumType::fp8_e5m2:
+      return {CUBLAS_COMPUTE_32F, CUDA_R_32F, type == NumType::fp8_e5m2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3,
+              CUDA_R_8F_E4M3, exact ? CUDA_R_32F : CUDA_R_16BF};
+    case NumType::int8: return {CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_8I, CUDA_R_32I};
   }
   throw Error(ErrorKind::internal, "gemm: unknown number type");
 }
@@ -71,10 +74,8 @@ struct Gemm::Plan {
     if (const std::int8_t fast = 1; type == NumType::fp8_fast)
       check(lt.desc_set(desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast)),
             "cublasLtMatmulDescSetAttribute");
-    layout(first, types.operand, shape.transpose_b ? shape.k : shape.n,
-           shape.transpose_b ? shape.n : shape.k);
-    layout(second, types.operand, shape.transpose_a ? shape.m : shape.k,
-           shape.transpose_a ? shape.k : shape.m);
+    layout(first, types.right, shape.transpose_b ? shape.k : shape.n, shape.transpose_b ? shape.n : shape.k);
+    layout(second, types.left, shape.transpose_a ? shape.m : shape.k, shape.transpose_a ? shape.k : shape.m);
     layout(result, types.result, shape.n, shape.m);
   }
   ~Plan() {
@@ -123,7 +124,8 @@ bool Gemm::supports(const cudaDeviceProp& gpu, NumType type) noexcept {
   switch (type) {
     case NumType::tf32:
     case NumType::bf16: return gpu.major >= 8;
-    case NumType::fp8: return gpu.major > 8 || (gpu.major == 8 && gpu.minor >= 9);
+    case NumType::fp8:
+    case NumType::fp8_e5m2: return gpu.major > 8 || (gpu.major == 8 && gpu.minor >= 9);
     case NumType::fp8_fast: return gpu.major == 9 || (gpu.major == 8 && gpu.minor >= 9);
     case NumType::int8: return gpu.major > 7 || (gpu.major == 7 && gpu.minor >= 5);
     case NumType::fp64:
@@ -194,14 +196,14 @@ void Gemm::add_by_ids(const Plan& plan, std::size_t count, Candidates& found) co
   const GemmTypes& t = plan.types;
   std::array<int, 64> ids{};
   int n = 0;
-  if (lt_.algorithm_ids(handle_, t.compute, t.scale, t.operand, t.operand, t.result, t.result,
+  if (lt_.algorithm_ids(handle_, t.compute, t.scale, t.right, t.left, t.result, t.result,
                         static_cast<int>(ids.size()), ids.data(), &n) != CUBLAS_STATUS_SUCCESS)
     return;
   std::set<std::string> known;
   for (const auto& f : found) known.insert(describe(f.algo));
   for (int i = 0; i < n && found.size() < count; ++i) {
     cublasLtMatmulAlgo_t algo{};
-    if (lt_.algorithm_init(handle_, t.compute, t.scale, t.operand, t.operand, t.result, t.result,
+    if (lt_.algorithm_init(handle_, t.compute, t.scale, t.right, t.left, t.result, t.result,
                            ids[static_cast<std::size_t>(i)], &algo) != CUBLAS_STATUS_SUCCESS)
       continue;
     const std::size_t parts = static_cast<std::size_t>(n - i),

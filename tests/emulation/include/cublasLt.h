@@ -16,7 +16,8 @@ enum cudaDataType {
   CUDA_R_8I = 3,
   CUDA_R_32I = 10,
   CUDA_R_16BF = 14,
-  CUDA_R_8F_E4M3 = 28
+  CUDA_R_8F_E4M3 = 28,
+  CUDA_R_8F_E5M2 = 29
 };
 using cudaDataType_t = cudaDataType;
 enum cublasStatus_t {

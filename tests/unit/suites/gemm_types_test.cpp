@@ -16,12 +16,12 @@ using namespace fakes;
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
 TEST(GemmPlan, TypesThatAGpuLacksAreNamedAndLeftOut) {
-  for (const auto& [compute, lacking] :
-       std::map<std::string, std::set<std::string>>{{"7.0", {"bf16", "tf32", "fp8", "fp8_fast", "int8"}},
-                                                    {"8.0", {"fp8", "fp8_fast"}},
-                                                    {"9.0", {}},
-                                                    {"10.0", {"fp8_fast"}},
-                                                    {"", {}}}) {
+  for (const auto& [compute, lacking] : std::map<std::string, std::set<std::string>>{
+           {"7.0", {"bf16", "tf32", "fp8", "fp8_fast", "fp8_e5m2", "int8"}},
+           {"8.0", {"fp8", "fp8_fast", "fp8_e5m2"}},
+           {"9.0", {}},
+           {"10.0", {"fp8_fast"}},
+           {"", {}}}) {
     Topology topology = cluster({});
     topology.device_kind = "cuda";
     topology.nodes[0].gpus.resize(1);
