@@ -166,9 +166,10 @@ if(ASSAY_SANITIZE MATCHES undefined)
   target_compile_options(assay_test_options INTERFACE -fno-sanitize=undefined)
 endif()
 
-# assay_test_target(name): the flags above and one precompiled header for an executable of tests.
+# assay_test_target(name): the flags above and one precompiled header for an executable of tests, or one that tests start.
 function(assay_test_target name)
-  target_link_libraries(${name} PRIVATE assay_test_options)
+  # The header holds that of gmock, and is used only where all is defined that it was made with.
+  target_link_libraries(${name} PRIVATE assay_test_options GTest::gmock)
   assay_unity(${name})
   if(NOT TARGET assay_header_test)
     assay_header(assay_header_test HEADERS <gmock/gmock.h> LINKS GTest::gmock assay_test_options)
@@ -193,7 +194,7 @@ function(assay_test name)
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gtest_main)
   assay_test_target(${name})
   if(ARG_LONG)
     set(length long)
