@@ -74,6 +74,8 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
   rig.option("p2p.sizes", "13,65536");
   const bool ucx = name.ends_with("ucx");
   if (ucx && UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
+  // Such a case takes four seconds on eight ranks; how these are paired is seen in MPI's cases.
+  if (ucx && !cross && rig.size() > 4) GTEST_SKIP() << "more than four ranks";
   if (ucx) rig.option("p2p.transport", "mpi,ucx");
   rig.option("p2p.modes", "latency,rate,uni,bi,put,get");
   if (!rig.planned(name).not_applicable.empty()) GTEST_SKIP() << rig.planned(name).not_applicable;
