@@ -53,7 +53,7 @@ class Crash(FileTest):
             helper("resume-until-killed", partial)
         self.assertFalse(os.path.exists(partial))
         there, damaged = cases(file)
-        self.assertEqual((len(there), damaged), (2000, []))
+        self.assertEqual((len(there), damaged), (1000, []))
         done = helper("check", file, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
 

@@ -161,7 +161,7 @@ class RecoveredReaders(Readers):
             self.assertEqual(f.attrs["state"], "aborted")
             self.assertEqual(f[CASE + "/throughput"].attrs["unit"], "FLOP/s")
             self.assertNotIn("verdict", f)
-            self.assertEqual(len(f["/plan/case"]), 2001)
+            self.assertEqual(len(f["/plan/case"]), 1001)
 
     def test_xarray_opens_tables_links_and_skipped_cases(self):
         for engine in ("h5netcdf", "netcdf4"):

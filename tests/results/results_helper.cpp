@@ -39,7 +39,7 @@ void write_cases(Writer& writer, int cases) {
   }
 }
 
-constexpr int many_cases = 2000;
+constexpr int many_cases = 1000;  ///< several times as many as are written before the latest kill
 
 void write_until_killed(const std::string& file) {
   Writer writer = Writer::create(file, example::start(many_cases), false);
