@@ -2,6 +2,7 @@
 #include "suites/train/train_suite.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_plan.hpp"
@@ -72,12 +73,6 @@ std::vector<Case> TrainSuite::plan(const PlanInput& input) const { return train:
 
 namespace {
 
-/// What decides which products a case computes.
-std::string products_key(const train::TrainWork& work) {
-  return fmt::format("{}x{} {}", work.preset.model.width, work.preset.batch * work.preset.model.length,
-                     to_string(work.type));
-}
-
 /// "2048x2304x768 id=66 tile=20 ..." one after the other.
 std::string word_of(const Matmul& p, const GemmAlgorithm& algorithm) {
   return fmt::format("{}{}x{}x{}{}{} {}", p.transpose_a ? "t" : "", p.m, p.n, p.k, p.transpose_b ? "t" : "",
@@ -86,32 +81,24 @@ std::string word_of(const Matmul& p, const GemmAlgorithm& algorithm) {
 
 }  // namespace
 
-/// All products of the models, and the square one that their speed is compared with.
 void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device,
                          Communicator& world, const std::function<bool()>& go_on) {
-  for (const Case& c : cases) {
-    if (c.suite != name() || !c.not_applicable.empty() || !c.parameters.contains("preset") ||
-        !c.parameters.contains("batch"))
-      continue;
-    const train::TrainWork work = train::work_from(c, device);
-    const std::string key = products_key(work);
-    if (algorithms_.contains(key)) continue;
-    std::string& words = algorithms_[key];
-    std::vector<Matmul> products = train::Gpt::products(work.preset.model, work.preset.batch);
-    const std::size_t n = train::gemm_rows(device.has_own_memory(), work.preset.model);
-    products.push_back(plain_product(work.type, {n, n, n}));
-    for (const Matmul& product : products) {
-      const auto found = workload::tune_for_all(device, world, work.type, product, config.seed, go_on);
-      if (found) words += (words.empty() ? "" : "; ") + word_of(product, *found);
-    }
+  for (const train::ModelProduct& p : train::products_to_tune(cases, device)) {
+    const auto found = workload::tune_for_all(device, world, p.type, p.product, config.seed, go_on);
+    Tuned& tuned = tuned_[p.key];
+    ++tuned.products;
+    if (found) tuned.algorithms.push_back(word_of(p.product, *found));
   }
 }
 
 void TrainSuite::run(const Case& c, Context& context) {
   if (c.parameters.contains("preset") && c.parameters.contains("batch")) {
-    const auto words = algorithms_.find(products_key(train::work_from(c, context.device)));
-    if (words != algorithms_.end() && !words->second.empty())
-      context.record.parameter("algorithms", words->second);
+    const auto tuned = tuned_.find(train::products_key(train::work_from(c, context.device)));
+    if (tuned != tuned_.end() && context.device.has_own_memory()) {
+      context.record.parameter("algorithms", fmt::format("{}", fmt::join(tuned->second.algorithms, "; ")));
+      context.record.parameter("products_not_tuned",
+                               tuned->second.products - tuned->second.algorithms.size());
+    }
   }
   if (c.operation == "selftest") return train::run_selftest(c, context);
   if (c.operation == "alone") return train::run_alone(c, context);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "suite/suite.hpp"
 
@@ -26,8 +27,12 @@ class TrainSuite final : public Suite {
   void run(const Case& c, Context& context) override;
 
  private:
-  std::map<std::string, std::string> algorithms_;  ///< of a model's products in words, by model, batch and
-                                                   ///< type; none where libraries choose by themselves
+  /// Of a model's products; no algorithm where the library chooses by itself or time was over.
+  struct Tuned {
+    std::size_t products = 0;
+    std::vector<std::string> algorithms;  ///< in words
+  };
+  std::map<std::string, Tuned> tuned_;  ///< by train::products_key
 };
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/clock.hpp"
 #include "measure/sizing.hpp"
@@ -22,6 +23,31 @@ TrainWork work_from(const Case& c, const Device& device) {
   work.zero = c.parameters.value("zero", 0) != 0;
   work.pressure = c.parameters.value("comm_pressure", 0.0);
   return work;
+}
+
+std::string products_key(const TrainWork& work) {
+  return fmt::format("{}x{} {}", work.preset.model.width, work.preset.tokens(), to_string(work.type));
+}
+
+std::vector<ModelProduct> products_to_tune(const std::vector<Case>& cases, const Device& device) {
+  std::vector<ModelProduct> all;
+  std::set<std::string> seen;
+  for (const Case& c : cases) {
+    if (c.suite != "train" || !c.not_applicable.empty() || !c.parameters.contains("preset") ||
+        !c.parameters.contains("batch"))
+      continue;
+    const TrainWork work = work_from(c, device);
+    const std::string key = products_key(work);
+    if (!seen.insert(key).second) continue;
+    for (const Matmul& product : Gpt::products(work.preset.model, work.preset.batch))
+      all.push_back({key, work.type, product});
+    const std::size_t n = gemm_rows(device.has_own_memory(), work.preset.model);
+    all.push_back({key, work.type, plain_product(work.type, {n, n, n})});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const ModelProduct& a, const ModelProduct& b) {
+    return a.product.flops() < b.product.flops();
+  });
+  return all;
 }
 
 std::size_t gemm_rows(bool on_gpu, const ModelShape& shape) noexcept {

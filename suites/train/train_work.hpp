@@ -31,6 +31,17 @@ struct TrainWork {
 };
 TrainWork work_from(const Case& c, const Device& device);
 
+/// A product of a model, of all cases with equal `key` (width, tokens and type).
+struct ModelProduct {
+  std::string key;
+  NumType type = NumType::fp32;
+  Matmul product;
+};
+std::string products_key(const TrainWork& work);
+/// All products of the cases' models, and the square ones that their speed is compared with; the quickest
+/// first, so that a large model leaves time to tune those of a small one, which gain more.
+std::vector<ModelProduct> products_to_tune(const std::vector<Case>& cases, const Device& device);
+
 /// Rows of the square matrices that this run's own GEMM rate is measured with; they lie behind the model in
 /// the arena. On a GPU four widths, as the largest products of training.
 std::size_t gemm_rows(bool on_gpu, const ModelShape& shape) noexcept;

@@ -2,10 +2,14 @@
 // What the training suite plans on GPUs, and what --train.zero and --train.comm-pressure ask for.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "base/error.hpp"
 #include "suites/train/analysis.hpp"
 #include "suites/train/train_plan.hpp"
 #include "suites/train/train_suite.hpp"
+#include "suites/train/train_work.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
 
 namespace assay {
@@ -48,6 +52,25 @@ TEST(TrainPlan, GpusTrainLargerModelsInBf16) {
   }
   cases = train::plan_cases({standard, topology, 4 * gib, 7}, true);
   EXPECT_NE(fakes::find(cases, "slice-7b-together")->not_applicable, "");
+}
+
+/// The time to tune is one for all models.
+TEST(TrainPlan, ALargeModelLeavesTimeToTuneASmallOne) {
+  TrainSuite suite;
+  const Config config = plan_config(suite, Level::quick, {{"train.preset", {"slice-7b", "small"}}});
+  const auto cases =
+      train::plan_cases({config, fakes::cluster({1, 1, 1, 2}), std::uint64_t{100} << 30, 7}, true);
+  fakes::HookedDevice device;
+  device.gpu = true;
+  const auto products = train::products_to_tune(cases, device);
+  std::map<std::string, std::size_t> first, count;
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    first.try_emplace(products[i].key, i);
+    ++count[products[i].key];
+    EXPECT_GE(products[i].product.flops(), products[i > 0 ? i - 1 : 0].product.flops());
+  }
+  EXPECT_LT(first.at("768x16384 bf16"), first.at("4096x8192 bf16"));
+  EXPECT_GE(first.at("4096x8192 bf16"), first.at("768x16384 bf16") + count.at("768x16384 bf16") / 2);
 }
 
 TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
