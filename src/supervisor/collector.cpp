@@ -349,6 +349,7 @@ void Collector::end_early(double now) {
       send_(static_cast<int>(i), {MessageType::step, -1, no_more_cases, ""});
   }
   code_ = worse_code(code_, code);  // an earlier segment may have a verdict
+  if (ready_at_s_ > 0) return end_run(fmt::format("all ranks left with exit code {}", code), true, now);
   if (controller_.started()) controller_.discard();
   state_ = State::ending;
   state_since_s_ = now;

@@ -54,7 +54,7 @@ class Controller {
   virtual int finish(const std::string& why, int case_index) = 0;
   /// False where that code is worse than the one in the file, because a report could not be written.
   virtual bool code_is_in_file() const noexcept { return true; }
-  /// Nothing was measured: removes the output.
+  /// The ranks left before `ready`, nothing was measured: removes the output.
   virtual void discard() noexcept = 0;
 
   /// The error in the record taken of a rank; empty without one.

@@ -342,6 +342,18 @@ TEST_F(CollectorTest, AnErrorThatAllAgreeOnLeavesNoTrace) {
   EXPECT_TRUE(controller.discarded);
 }
 
+TEST_F(CollectorTest, AnErrorThatAllAgreeOnAfterACaseKeepsTheCase) {
+  begin();
+  record(0, {0, 1, 2, 3});
+  for (int r = 0; r < 4; ++r) say(r, MessageType::bye, 5);
+  collector.tend(now);
+  EXPECT_FALSE(controller.discarded);
+  EXPECT_THAT(controller.why, HasSubstr("all ranks left with exit code 5"));
+  all_done();
+  EXPECT_TRUE(collector.over());
+  EXPECT_EQ(collector.code(), 5);
+}
+
 TEST_F(CollectorTest, OneRankThatLeavesEarlyIsLost) {
   begin();
   say(2, MessageType::bye, 5);
