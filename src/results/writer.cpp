@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -102,6 +104,7 @@ struct Writer::Impl {
   std::vector<Entity> known;
   std::uint64_t written = 0, budget = ~std::uint64_t{0};
   bool remove_at_end = false;
+  std::optional<EventRow> resumption;  ///< until it is told
 
   ~Impl() {
     if (remove_at_end) remove_partial(partial);
@@ -240,11 +243,14 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
   grown.entities = impl->known;
   grown.info.injected = grown.info.injected || start.info.injected;
   write_durable(impl->partial / "plan.json", dump_sealed(start_to_json(grown)) + "\n");
-  Writer writer(std::move(impl));
-  writer.add_event(
-      {info.elapsed_s, -1, "resumed",
-       std::to_string(writer.stored().size()) + " cases were there; resumed by " + start.info.command_line});
-  return writer;
+  impl->resumption = {
+      info.elapsed_s, -1, "resumed",
+      std::to_string(impl->names.size()) + " cases were there; resumed by " + start.info.command_line};
+  return Writer(std::move(impl));
+}
+
+void Writer::go_on() {
+  if (const auto event = std::exchange(impl_->resumption, {})) add_event(*event);
 }
 
 void Writer::add_case(const CaseBundle& bundle) {

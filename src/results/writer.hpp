@@ -48,6 +48,8 @@ class Writer {
   /// Throws Error(usage) in one line when the owner lives or another run is faster, when NAME.h5 exists
   /// (without `force`), or when `start` differs from the run that is resumed (see `resume_problem`).
   static Writer resume(const std::filesystem::path& partial, const Start& start, bool force);
+  /// After `resume`, when the set-up has succeeded: stores the event `resumed`.
+  void go_on();
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
   ~Writer();  ///< leaves the partial directory where it is unless `finish` or `discard` was called

@@ -46,6 +46,7 @@ void RunFile::discard() noexcept {
 void RunFile::all_ready(double run_start_s, const std::string& identity) {
   run_start_s_ = run_start_s;
   identity_ = identity;
+  writer_->go_on();
 }
 
 void RunFile::begin_case() { case_started_ = utc_now_iso(); }
@@ -71,6 +72,7 @@ void RunFile::write_state(const Case& c, results::CaseState state, const std::st
 }
 
 void RunFile::event(int entity, const std::string& kind, const std::string& text) {
+  writer_->go_on();  // also where a rank is lost before all are ready
   writer_->add_event({run_start_s_ > 0 ? now_s() - run_start_s_ : 0, entity, kind, text});
 }
 
