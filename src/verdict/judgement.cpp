@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
@@ -142,7 +144,7 @@ double deficit_of(double value, double reference, bool higher_is_better) noexcep
 std::string percent(double fraction) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100.0 * fraction);
-  return text;
+  return text + (std::strncmp(text, "-0.0 ", 5) == 0 ? 1 : 0);
 }
 
 std::string first_of(const std::vector<std::string>& names) {

@@ -22,9 +22,8 @@ std::string p_text(double p) {
 }
 
 std::string range(double low, double high) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.1f to %.1f %%", 100 * fraction(low), 100 * fraction(high));
-  return text;
+  const std::string from = percent(fraction(low));
+  return from.substr(0, from.size() - 2) + " to " + percent(fraction(high));
 }
 
 /// 1010 and not 1.01e+03.

@@ -103,9 +103,9 @@ std::string signed_percent(double fraction) {
   if (std::isnan(fraction)) return "-";
   const double percent = 100 * fraction, size = std::abs(percent);
   return fmt::format("{}{:.{}f} %",
-                     percent < 0   ? "\u2212"
-                     : percent > 0 ? "+"
-                                   : "",
+                     size < 0.005  ? ""
+                     : percent < 0 ? "\u2212"
+                                   : "+",
                      size,
                      size < 1     ? 2
                      : size < 100 ? 1

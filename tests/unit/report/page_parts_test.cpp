@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "report/html/markup.hpp"
 #include "tests/unit/report/page_made.hpp"
 #include "verdict/baseline.hpp"
 
@@ -37,6 +38,12 @@ TEST(Seen, OfALinkBothEndsTheirNodesAndTheNicsThatItMayTake) {
   EXPECT_EQ(seen.near("node0/eth0>node1/eth1").events.size(), 1U);
   EXPECT_TRUE(seen.near("node0/eth0>node1/eth1").flags.empty());
   EXPECT_EQ(seen.near("node1").flags.size(), 1U);
+}
+
+TEST(Page, AChangeThatRoundsToNothingHasNoSign) {
+  EXPECT_EQ(report::signed_percent(-4e-5), "0.00 %");
+  EXPECT_EQ(report::signed_percent(-6e-5), "\u22120.01 %");
+  EXPECT_EQ(report::signed_percent(6e-5), "+0.01 %");
 }
 
 TEST(Page, OfManyPartsTheExtremesAndTheMiddleAreDrawn) {

@@ -6,6 +6,7 @@
 
 #include "results/json_io.hpp"
 #include "tests/unit/fabricate.hpp"
+#include "verdict/judgement.hpp"
 
 namespace assay {
 namespace {
@@ -136,6 +137,12 @@ TEST(VerdictConclude, LargeClusterIsJudgedInTime) {
   std::printf("judged %zu series in %.3f s\n", devices.size() * 30, seconds);
   EXPECT_EQ(v.state, "PASS");
   EXPECT_LT(seconds, 20.0);
+}
+
+TEST(VerdictConclude, APercentageThatRoundsToNothingHasNoSign) {
+  EXPECT_EQ(verdict::percent(-4e-4), "0.0 %");
+  EXPECT_EQ(verdict::percent(-6e-4), "-0.1 %");
+  EXPECT_EQ(verdict::percent(-0.104), "-10.4 %");
 }
 
 }  // namespace
