@@ -18,6 +18,7 @@
 #include "report/report.hpp"
 #include "run/fault_plan.hpp"
 #include "run/launcher.hpp"
+#include "run/plan_warnings.hpp"
 #include "run/relauncher.hpp"
 #include "run/session.hpp"
 #include "topology/fabric.hpp"
@@ -113,6 +114,7 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
   check_suite_options(parsed, config);
   check_device(config);
   check_targets(config.faults, suites);
+  check_required(config.require, suites);
   if (!config.topology_file.empty()) {
     const auto text = read_text(config.topology_file);
     if (!text) throw_usage(fmt::format("--topology: cannot read '{}'", config.topology_file));

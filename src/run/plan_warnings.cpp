@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <string>
 
+#include "base/error.hpp"
 #include "base/glob.hpp"
+#include "telemetry/counters.hpp"
 #include "verdict/limits.hpp"
 #include "verdict/verdict.hpp"
 
@@ -27,6 +29,10 @@ bool names_suite_or_metric(const std::vector<std::unique_ptr<Suite>>& suites, co
   });
 }
 
+bool names_more_than_cases(const std::string& name, const std::vector<std::unique_ptr<Suite>>& suites) {
+  return name == verdict::coverage_name || names_suite_or_metric(suites, name) || names_counter(name);
+}
+
 std::vector<std::string> unmatched_names(const Config& config, const Plan& plan,
                                          const std::vector<std::unique_ptr<Suite>>& suites) {
   std::vector<std::string> lines;
@@ -36,16 +42,23 @@ std::vector<std::string> unmatched_names(const Config& config, const Plan& plan,
         lines.push_back(fmt::format("{}:{}: {} matches no case of this plan: the run will be INCONCLUSIVE",
                                     config.limits_file, limit.line, limit.full()));
   for (const std::string& name : config.require)
-    if (name != verdict::coverage_name && !names_case(plan, name.substr(0, name.find(':'))) &&
-        !names_suite_or_metric(suites, name))
-      lines.push_back(fmt::format(
-          "--require: no case of this plan, suite or metric is called '{}': if no counter is either, "
-          "the run will be INCONCLUSIVE",
-          name));
+    if (!names_case(plan, name.substr(0, name.find(':'))) && !names_more_than_cases(name, suites))
+      lines.push_back(
+          fmt::format("--require: no case of this plan is called '{}': the run will be INCONCLUSIVE", name));
   return lines;
 }
 
 }  // namespace
+
+void check_required(const std::vector<std::string>& required,
+                    const std::vector<std::unique_ptr<Suite>>& suites) {
+  for (const std::string& name : required) {
+    const auto slash = name.find('/');
+    const bool known = slash == std::string::npos ? names_more_than_cases(name, suites)
+                                                  : names_suite_or_metric(suites, name.substr(0, slash));
+    if (!known) throw_usage(fmt::format("--require: no suite, case, metric or counter is called '{}'", name));
+  }
+}
 
 void warn_of_plan(const Config& config, const Plan& plan, const std::vector<std::unique_ptr<Suite>>& suites) {
   if (const std::string line = plan.over_budget(); !line.empty())

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/glob.hpp"
 #include "base/system.hpp"
 #include "telemetry/driver_stats.hpp"
 #include "topology/entities.hpp"
@@ -282,6 +284,49 @@ CounterSet CounterSet::probe(const std::string& node_name, const std::string& ro
   family("driver", &CounterSet::add_driver_stats);
   family("infiniband", &CounterSet::add_fabric_ports);
   return set;
+}
+
+bool names_counter(const std::string& glob) {
+  static const std::vector<std::string> known = [] {
+    std::vector<std::string> names{"edac",
+                                   "edac_ce",
+                                   "edac_ue",
+                                   "aer",
+                                   "aer_correctable",
+                                   "aer_nonfatal",
+                                   "aer_fatal",
+                                   "mce",
+                                   "mce_threshold",
+                                   "mce_deferred",
+                                   "nic",
+                                   "mce_uncorrected",
+                                   "thermal_throttle",
+                                   "throttle_core",
+                                   "throttle_package",
+                                   "rx_bytes",
+                                   "tx_bytes",
+                                   "rx_errors",
+                                   "tx_errors",
+                                   "rx_crc_errors",
+                                   "driver",
+                                   "carrier_changes",
+                                   "driver_errors",
+                                   "driver_flow",
+                                   "infiniband",
+                                   "symbol_error",
+                                   "port_rcv_errors",
+                                   "link_downed",
+                                   "nvml",
+                                   "link_error_recovery",
+                                   "xid",
+                                   "local_link_integrity_errors"};
+    std::ranges::move(gpu_counter_names(), std::back_inserter(names));
+    return names;
+  }();
+  const std::string stem = glob.substr(0, glob.find(':'));  // what follows names a part of this machine
+  return stem.starts_with("xid_") || std::ranges::any_of(known, [&](const std::string& name) {
+           return glob_match(stem, name) || name.starts_with(stem + "_");
+         });
 }
 
 }  // namespace assay

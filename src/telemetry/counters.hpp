@@ -67,4 +67,8 @@ class CounterSet {
   std::unique_ptr<GpuCounters> gpus_;  ///< its counters follow the readings among the sources
 };
 
+/// Whether a counter, the first word of one or a family can have this name, whatever this machine offers.
+/// Globs are allowed.
+bool names_counter(const std::string& glob);
+
 }  // namespace assay

@@ -159,6 +159,12 @@ std::vector<double> GpuCounters::read() {
   return values;
 }
 
+std::vector<std::string> gpu_counter_names() {
+  std::vector<std::string> names;
+  for (const Line& line : lines) names.emplace_back(line.name);
+  return names;
+}
+
 std::string words_of_xid(int number) {
   switch (number) {
     case 13: return "graphics engine exception";

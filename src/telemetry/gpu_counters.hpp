@@ -45,6 +45,9 @@ class GpuCounters {
   std::map<std::pair<int, int>, std::size_t> xid_counter_;
 };
 
+/// Of all counters but the Xids.
+std::vector<std::string> gpu_counter_names();
+
 /// What an Xid means, in a few words; empty for those without a name here.
 std::string words_of_xid(int number);
 

@@ -139,13 +139,19 @@ class Smoke(harness.CliTest):
         self.write("l.toml", '[[limit]]\nmetric = "gemm/fp32-*:throughput"\nmin = "1 GFLOP/s"\n'
                              '[[limit]]\nmetric = "gemm/fq32-*:throughput"\nmin = "1 GFLOP/s"\n')
         result = self.assay("plan", "--suites", "gemm", "--level", "smoke", "--limits", "l.toml", "--exclude", "nofile.txt",
-                            "--require", "coverage,gemm,throughput,gemm/fp32-*,trough")
+                            "--require", "coverage,gemm,throughput,gemm/fp32-*,gemm/fq32-*,xid_79,mce,edac_ce:dimm0,nvml_pcie_fatal")
         self.assert_code(result, 0)
         said = [line for line in result.stderr.splitlines() if "planned in" not in line]
         self.assertEqual(len(said), 3, result.stderr)
         self.assertIn("--exclude: 'nofile.txt' is no node of this launch", said[0])
         self.assertIn("l.toml:4: gemm/fq32-*:throughput matches no case of this plan: the run will be INCONCLUSIVE", said[1])
-        self.assertIn("--require: no case of this plan, suite or metric is called 'trough'", said[2])
+        self.assertIn("--require: no case of this plan is called 'gemm/fq32-*': the run will be INCONCLUSIVE", said[2])
+
+    def test_names_to_require_that_nothing_can_have_are_refused(self):
+        for name in ("trough", "gem/*", "edac_cf", "tx_byte"):
+            self.assert_error(["run", "--suites", "selftest", "--require", f"coverage,{name}", "--out", "r.h5"],
+                              f"--require: no suite, case, metric or counter is called '{name}'")
+        self.assertEqual(self.left_behind(), [])
 
     def test_plan_tells_that_the_file_would_be_too_large(self):
         plan = ["plan", "--level", "smoke", "--suites", "inventory,gemm", "--as-nodes", "200"]

@@ -14,8 +14,9 @@ using ::testing::ElementsAre;
 using ::testing::Not;
 using testing::Tree;
 
-/// Index of a source; fails the test when there is none.
+/// Index of a source; fails the test when there is none, or when --require does not know its name.
 std::size_t at(CounterSet& set, const std::string& entity, const std::string& counter) {
+  EXPECT_TRUE(names_counter(counter)) << counter;
   for (std::size_t i = 0; i < set.sources().size(); ++i) {
     if (set.sources()[i].entity_name == entity && set.sources()[i].counter == counter) return i;
   }
@@ -36,6 +37,15 @@ TEST(Counters, AnEmptyMachineOffersNothing) {
   EXPECT_TRUE(set.read().empty());
   EXPECT_THAT(set.unsupported_families(),
               ElementsAre("edac", "aer", "mce", "thermal_throttle", "nic", "driver", "infiniband"));
+  for (const std::string& family : set.unsupported_families()) EXPECT_TRUE(names_counter(family)) << family;
+}
+
+TEST(Counters, TheirNamesAreKnownOnEveryMachine) {
+  for (const char* name :
+       {"nvml", "nvml_pcie_fatal", "xid_79", "rx", "edac_*", "driver_errors:rx_crc", "driver"})
+    EXPECT_TRUE(names_counter(name)) << name;
+  for (const char* name : {"edac_cf", "tx_byte", "xid79", "coverage", "", "r"})
+    EXPECT_FALSE(names_counter(name)) << name;
 }
 
 TEST(Counters, WhatDriversKeepOfErrorsAndFlow) {
