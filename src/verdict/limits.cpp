@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/glob.hpp"
 #include "base/units.hpp"
 #include "verdict/verdict.hpp"
 
@@ -78,10 +79,26 @@ Limit read_limit(const toml::table& table, const std::string& file) {
   if (limit.has_min && limit.has_max && limit.min_unit != limit.max_unit) {
     fail(file, limit.line, limit.full(), "min is in " + limit.min_unit + " and max in " + limit.max_unit);
   }
-  if (limit.has_min && limit.has_max && limit.min > limit.max) {
-    fail(file, limit.line, limit.full(), "min " + limit.min_text + " is above max " + limit.max_text);
-  }
   return limit;
+}
+
+/// Whether `a` holds for everything that `b` holds for.
+bool covers(const Limit& a, const Limit& b) {
+  return a.metric == b.metric && glob_match(a.case_glob, b.case_glob) && glob_match(a.device, b.device);
+}
+
+/// No value can keep two limits of which one asks for more than the other allows.
+void check_contradictions(const std::vector<Limit>& limits, const std::string& file) {
+  for (const Limit& low : limits) {
+    if (!low.has_min) continue;
+    for (const Limit& high : limits) {
+      if (!high.has_max || low.min <= high.max || low.min_unit != high.max_unit) continue;
+      if (!covers(low, high) && !covers(high, low)) continue;
+      fail(file, low.line, low.full(),
+           "min " + low.min_text + " is above max " + high.max_text +
+               (&low == &high ? "" : " of line " + std::to_string(high.line)));
+    }
+  }
 }
 
 }  // namespace
@@ -108,6 +125,7 @@ std::vector<Limit> parse_limits(const std::string& text, const std::string& name
   }
   if (limits.empty() && !(text.empty() && name.empty()))
     fail(file, 1, "limit", "the file holds no [[limit]]");
+  check_contradictions(limits, file);
   return limits;
 }
 

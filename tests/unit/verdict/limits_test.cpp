@@ -163,6 +163,19 @@ TEST(VerdictLimits, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(usage_error(limit(any_gemm, "min = \"150 GFLOP/s\"")), "no error");
 }
 
+TEST(VerdictLimits, LimitsThatContradictEachOtherAreAnErrorNamingBoth) {
+  const std::string low = limit(any_gemm, "min = \"2 GFLOP/s\"");
+  for (const char* other : {any_gemm, "gemm/*:throughput", "gemm/fp32-n2048-together:throughput"})
+    EXPECT_THAT(
+        usage_error(low + limit(other, "max = \"1500 MFLOP/s\"")),
+        HasSubstr(
+            "l.toml:1: gemm/fp32-n2048-*:throughput: min 2 GFLOP/s is above max 1500 MFLOP/s of line 4"));
+  EXPECT_EQ(usage_error(low + limit("gemm/fp64-*:throughput", "max = \"1 GFLOP/s\"")), "no error");
+  EXPECT_EQ(usage_error(low + limit(any_gemm, "max = \"2 GFLOP/s\"")), "no error");
+  EXPECT_THAT(usage_error(low + limit(any_gemm, "max = \"1 GFLOP/s\"", "device = \"n7*\"\n")),
+              HasSubstr("line 4"));
+}
+
 TEST(VerdictLimits, KnownMetricsAreCheckedBeforeTheRun) {
   const verdict::SuiteMetrics known = {{"gemm", {{"throughput", "FLOP/s"}}},
                                        {"memory", {{"bandwidth", "B/s"}}}};
