@@ -18,8 +18,8 @@ std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const
   for (std::size_t r = 0; r < c.entities(); ++r) {
     const auto row = unit == Unit::device ? c.entity[r] : j.entities.node(c.entity[r]);
     for (std::size_t i = 0; i < width && (r >= c.count.size() || static_cast<int>(i) < c.count[r]); ++i) {
-      const double rate = rates[r * width + i], number = numbers[r * width + i];
-      if (!(rate > 0) || !(number >= 0) || number > 1e9 || row < 0) continue;
+      const double rate = bounded(rates[r * width + i]), number = numbers[r * width + i];
+      if (!(rate > 0) || std::isinf(rate) || !(number >= 0) || number > 1e9 || row < 0) continue;
       const int of = static_cast<int>(number / 1e6), in = static_cast<int>(number) - of * 1000000;
       Draw& draw = own[of];
       draw.number = of;

@@ -5,7 +5,9 @@ namespace assay::verdict::constants {
 namespace {
 
 Json of_magnitude() {
-  return Json{{"interval_z", interval_z},
+  return Json{{"possible_most", possible_most},
+              {"possible_least", possible_least},
+              {"interval_z", interval_z},
               {"interval_min_samples", interval_min_samples},
               {"coarse_deficit", coarse_deficit},
               {"gross_deviations", gross_deviations},

@@ -9,6 +9,9 @@
 
 namespace assay::verdict::constants {
 
+// Values beyond these cannot be: sums and squares of them overflow, or are nothing.
+inline constexpr double possible_most = 1e100;
+inline constexpr double possible_least = 1e-100;
 // Normal quantile of a two-sided 95 % interval.
 inline constexpr double interval_z = 1.96;
 // Fewest samples that give an interval; with fewer, only a deficit over `coarse_deficit` counts.

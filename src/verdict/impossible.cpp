@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates and times that cannot be: nothing and less, and infinite ones. No comparison takes them, so they are
-// judged by themselves.
+// Values that cannot be: infinite ones, and of rates and times nothing and less. No comparison takes them, so
+// they are judged by themselves.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,8 +14,7 @@ namespace {
 
 /// A part did something at some rate or in some time. Counts and ratios may be nothing.
 bool is_rate_or_time(const results::Metric& m) {
-  return m.role == results::Role::metric && m.better != results::Better::none &&
-         (m.unit == "s" || m.unit == "Hz" || ends_with(m.unit, "/s"));
+  return m.unit == "s" || m.unit == "Hz" || ends_with(m.unit, "/s");
 }
 
 /// Samples of one row, and those that cannot be.
@@ -36,7 +35,8 @@ Row row_of(const results::CaseData& c, const results::Metric& m, const results::
   for (std::size_t i = r * width; i < std::min(r * width + n, values.size()); ++i) {
     if (std::isnan(values[i])) continue;
     ++row.taken;
-    if (values[i] > 0 && std::isfinite(values[i])) continue;
+    const double value = bounded(values[i]);
+    if (std::isfinite(value) && (value > 0 || !is_rate_or_time(m))) continue;
     ++row.impossible;
     row.example = values[i];
   }
@@ -61,7 +61,7 @@ class Impossible {
     for (const auto& c : j_.results.cases) {
       if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
       for (const auto& m : c.metrics)
-        if (is_rate_or_time(m)) look_at(c, m);
+        if (m.role == results::Role::metric && m.better != results::Better::none) look_at(c, m);
     }
     for (const auto& [entity, dead] : dead_) tell(entity, dead);
     for (auto& [text, rows, metrics] : marred_) j_.gap(text + in_others(metrics), std::move(rows));

@@ -11,6 +11,7 @@
 #include "base/glob.hpp"
 #include "base/system.hpp"
 #include "results/entity_tree.hpp"
+#include "verdict/constants.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -139,6 +140,13 @@ std::set<std::string> riding_interfaces(const Judgement& j) {
 
 double deficit_of(double value, double reference, bool higher_is_better) noexcept {
   return higher_is_better ? 1.0 - value / reference : 1.0 - reference / value;
+}
+
+double bounded(double value) noexcept {
+  const double size = std::abs(value);
+  return size > constants::possible_most    ? std::copysign(std::numeric_limits<double>::infinity(), value)
+         : size < constants::possible_least ? 0
+                                            : value;
 }
 
 std::string percent(double fraction) {

@@ -144,6 +144,8 @@ const Series* series_of(const Judgement& j, const results::Finding& finding);
 std::set<std::string> riding_interfaces(const Judgement& j);
 /// deficit = 1 - value/reference where higher is better, 1 - reference/value where lower is.
 double deficit_of(double value, double reference, bool higher_is_better) noexcept;
+/// As statistics take a value: infinite or nothing where it is beyond what can be.
+double bounded(double value) noexcept;
 std::string percent(double fraction);
 /// The first eight of some names, and how many more there are.
 std::string first_of(const std::vector<std::string>& names);

@@ -33,7 +33,7 @@ void append(const CaseData& c, bool per_sample, const results::Held<double>& all
             std::size_t pass, std::vector<double>& values, std::vector<std::int32_t>& blocks) {
   if (!per_sample) {
     if (row < all.size() && !std::isnan(all[row])) {
-      values.push_back(all[row]);
+      values.push_back(bounded(all[row]));
       blocks.push_back(static_cast<std::int32_t>(pass));
     }
     return;
@@ -44,7 +44,7 @@ void append(const CaseData& c, bool per_sample, const results::Held<double>& all
   for (std::size_t s = 0; s < std::min(taken, width); ++s) {
     const std::size_t i = row * width + s;
     if (i >= all.size() || std::isnan(all[i])) continue;
-    values.push_back(all[i]);
+    values.push_back(bounded(all[i]));
     blocks.push_back(static_cast<std::int32_t>(pass * 1000) + (s < c.block.size() ? c.block[s] : 0));
   }
 }

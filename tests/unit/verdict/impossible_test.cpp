@@ -21,7 +21,7 @@ void set_all(results::Results& r, std::size_t row, double value) {
 
 TEST(VerdictImpossible, ADeadDeviceIsAFault) {
   for (const std::size_t n : {2U, 5U, 12U, 64U}) {
-    for (const double value : {0.0, -5.0, inf, -inf}) {
+    for (const double value : {0.0, -5.0, inf, -inf, 1.7e308, 5e-324}) {
       auto r = Fleet::of(n, 0.002).run();
       set_all(r, 1, value);
       const auto v = judge(r);
@@ -44,6 +44,19 @@ TEST(VerdictImpossible, OnlyImpossibleValuesAreInconclusive) {
     EXPECT_EQ(v.state, "INCONCLUSIVE") << value;
     EXPECT_THAT(all_reasons(v), HasSubstr("impossible"));
     EXPECT_EQ(state_of(r, v, "node3"), "INCONCLUSIVE");
+  }
+}
+
+TEST(VerdictImpossible, ValuesThatOverflowStatisticsAccuseNobody) {
+  for (const char* unit : {"B/s", "s", "count"}) {
+    auto r = cluster(4);
+    const auto rows = rows_of_kind(r, "device");
+    add_case(r, "imported", "x", "value", unit, results::Better::higher, "device", rows,
+             {1.77e308, 1.78e308, 1.79e308, 1.775e308}, 9);
+    const auto v = judge(r);
+    EXPECT_EQ(v.state, "INCONCLUSIVE") << unit;
+    EXPECT_THAT(all_reasons(v), HasSubstr("imported/x:value: an impossible value"));
+    for (const auto& f : v.findings) EXPECT_TRUE(f.severity == "INFO" || f.name.empty()) << f.text;
   }
 }
 
