@@ -9,8 +9,8 @@ A test whose executable is missing is "skipped" to ctest. Here it is a failure: 
 GoogleTests is one entry of ctest and counts as the tests that it ran; one that ends before it has run all of them is a failure more. Tests
 with several ranks run at several sizes (NAME.1, NAME.2 ...): what was skipped at every size counts as one more skip.
 
-A test of several processes that failed beside the others gets one more try with the machine to itself. If it passes, it counts as passed
-and is named UNSTABLE, with the output of its failure. An executable of GoogleTests gets none.
+A test of several processes that failed beside the others gets one more try with the machine to itself. If it passes, it counts as skipped,
+since it has not passed as the others have, and is named UNSTABLE, with the output of its failure. An executable of GoogleTests gets none.
 
 With --strict a skip is a failure unless it is for want of a GPU (but not of a test on emulated ones), of something that this CPU lacks, or of a privilege that is named
 (tests/support/outcome.py), or its reason starts with a TEXT of --allow.
@@ -157,11 +157,12 @@ def count(cases, excused, failures):
         if state == "skipped":
             skip(name, reasons_of(case))
             continue
-        counts[state] += 1
+        unstable = state == "passed" and name in failures
+        counts["skipped" if unstable else state] += 1
         if state == "failed":
             print(f"   FAILED  {name}", file=sys.stderr)
             print_end_of(case)
-        elif name in failures:
+        elif unstable:
             print(f"   UNSTABLE {name}: failed beside the other tests, passed alone", file=sys.stderr)
             print_end_of(failures[name][0])
     for name, reason in skipped_at_every_size(cases).items():
