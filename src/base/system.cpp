@@ -88,6 +88,13 @@ std::optional<std::string> read_text(const std::string& path) {
   return text;
 }
 
+std::filesystem::path target_of(std::filesystem::path file) {
+  std::error_code ignored;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(file, ignored); ++links)
+    file = file.parent_path() / std::filesystem::read_symlink(file, ignored);
+  return file;
+}
+
 std::optional<std::int64_t> read_integer(const std::string& path) {
   const auto text = read_text(path);
   if (!text || text->empty()) return std::nullopt;

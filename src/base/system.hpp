@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ std::string host_name();
 
 /// The whole of a small text file, trailing white space removed; nullopt when it cannot be read.
 std::optional<std::string> read_text(const std::string& path);
+
+/// The file that a chain of symbolic links leads to, which may not exist yet.
+std::filesystem::path target_of(std::filesystem::path file);
 
 /// A whole number from such a file; nullopt when absent or no number.
 std::optional<std::int64_t> read_integer(const std::string& path);

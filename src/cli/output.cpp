@@ -14,6 +14,7 @@
 #include <streambuf>
 
 #include "base/shell.hpp"
+#include "base/system.hpp"
 #include "verdict/history_index.hpp"
 
 namespace assay::cli {
@@ -106,14 +107,6 @@ class TemporaryFile {
   int descriptor_ = -1;
   bool kept_ = false;
 };
-
-/// The file that a chain of symbolic links leads to, which may not exist yet.
-fs::path target_of(fs::path file) {
-  std::error_code ignored;
-  for (int links = 0; links < 40 && fs::is_symlink(file, ignored); ++links)
-    file = file.parent_path() / fs::read_symlink(file, ignored);
-  return file;
-}
 
 /// Whether both names lead to one file, which may not exist yet.
 bool same_file(const fs::path& a, const fs::path& b) {

@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "config/suggest.hpp"
 
 namespace assay {
@@ -88,7 +89,9 @@ std::vector<FaultSpec> faults_from(const std::vector<std::string>& texts) {
 }
 
 void set_output(Config& config, const OptionValues& values) {
-  config.out = values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5";
+  // What a link points to is replaced, and the directory of the running run is beside it.
+  config.out =
+      target_of(values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5").string();
   config.resume = values.text("resume");
   while (config.resume.size() > 1 && config.resume.ends_with('/')) config.resume.pop_back();
   config.only = values.text("only");

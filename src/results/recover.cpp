@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "results/file_io.hpp"
 #include "results/writer.hpp"
 
@@ -44,7 +45,8 @@ void merge_into(const Path& merged, const Path& partial, PartialReader& reader) 
 
 }  // namespace
 
-void recover(const Path& partial, const Path& out, bool force) {
+void recover(const Path& partial, const Path& file, bool force) {
+  const Path out = target_of(file);
   const h5::Quiet quiet;
   const TakeOverLock lock(partial);  // a run that resumed meanwhile would lose its directory
   PartialReader reader(partial, Trust::others);

@@ -2,6 +2,7 @@
 #include "results/save.hpp"
 
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "results/writer.hpp"
 
 namespace assay::results {
@@ -10,7 +11,7 @@ void save(const Results& results, const std::filesystem::path& file, bool force)
   Writer::Start start{results.info,        results.config,   results.plan,
                       results.environment, results.entities, results.inventory};
   start.info.state = "running";
-  Writer writer = Writer::create(file, start, force);
+  Writer writer = Writer::create(target_of(file), start, force);
   try {
     writer.finish(results);
   } catch (const Error&) {

@@ -156,6 +156,22 @@ class OneWriter(harness.CliTest):
             self.assertIn(word, result.stderr)
         self.assertEqual(sorted((self.dir / "run.h5.partial").iterdir()), before)
 
+    def test_a_run_through_a_link_replaces_what_the_link_points_to(self):
+        (self.dir / "d").mkdir()
+        (self.dir / "run.h5").symlink_to("d/target.h5")
+        for more in ([], ["--force"]):  # the target is not there yet, and then it is
+            self.assertEqual(self.assay(*selftest("pass", "run.h5"), *more).returncode, 0)
+            self.assertTrue((self.dir / "run.h5").is_symlink())
+            self.assertEqual(sorted(p.name for p in (self.dir / "d").iterdir()), ["target.h5"])
+        self.assert_code(self.assay(*selftest("pass", "run.h5")), 4)
+        leave_unfinished(self, self.dir / "old.h5.partial")
+        for command in (["recover", "old.h5.partial", "-o", "run.h5", "--force"],
+                        ["simulate", "--nodes", "2", "-o", "run.h5", "--force"]):
+            self.assay(*command)
+            self.assertTrue((self.dir / "run.h5").is_symlink(), command)
+            self.assertEqual(sorted(p.name for p in (self.dir / "d").iterdir()), ["target.h5"])
+            self.assert_code(self.assay("schema", "--check", "run.h5"), 0)
+
     def test_a_resumed_run_may_be_presented_in_another_way(self):
         self.assay(*selftest("pass,skip", "a.h5"))
         again = [*selftest("pass,skip", "b.h5"), "--resume", "a.h5"]
