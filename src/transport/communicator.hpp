@@ -72,7 +72,7 @@ class Communicator {
   /// it throws ends the wait. Empty: transfers wait without looking.
   virtual void while_waiting(const std::function<void()>& /*look*/) {}
   /// Takes back transfers that were started and that nobody will wait for: nothing arrives in their buffers
-  /// any more.
+  /// any more. Collectives that MPI has started cannot be taken back: their buffers must remain.
   virtual void abandon(std::span<Request> /*requests*/) {}
   /// Whether a second thread may call while no other one does.
   virtual bool serialized() const noexcept { return false; }

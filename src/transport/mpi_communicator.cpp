@@ -32,6 +32,7 @@ constexpr int text_tag = 32767;
 struct Slot {
   MPI_Request request;
   std::uint8_t active;
+  std::uint8_t collective;
 };
 static_assert(sizeof(Slot) <= sizeof(Request::storage) && alignof(Slot) <= 8);
 
@@ -140,7 +141,7 @@ class MpiCommunicator final : public Communicator {
  private:
   template <typename Call>
   void started(Request& request, int peer, const char* name, Call&& call) {
-    Slot slot{MPI_REQUEST_NULL, 1};
+    Slot slot{MPI_REQUEST_NULL, 1, peer < 0};
     check(call(&slot.request), name);
     store(request, slot);
     waits_for_ = of_world(peer);
@@ -205,9 +206,10 @@ void MpiCommunicator::abandon(std::span<Request> requests) {
   for (Request& request : requests) {
     Slot slot = load(request);
     if (slot.active == 0) continue;
+    request = Request{};
+    if (slot.collective != 0) continue;  // MPI forbids to cancel and to free it: it goes on
     MPI_Cancel(&slot.request);
     MPI_Request_free(&slot.request);
-    request = Request{};
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <numeric>
 #include <vector>
@@ -10,6 +11,20 @@
 #include "transport/mpi_communicator.hpp"
 #include "transport/mpi_detail.hpp"
 #include "transport/ucx_communicator.hpp"
+
+namespace {
+int cancelled = 0, freed = 0;
+}
+
+// Counted by way of MPI's profiling interface.
+extern "C" int MPI_Cancel(MPI_Request* request) {
+  ++cancelled;
+  return PMPI_Cancel(request);
+}
+extern "C" int MPI_Request_free(MPI_Request* request) {
+  ++freed;
+  return PMPI_Request_free(request);
+}
 
 namespace assay {
 namespace {
@@ -248,6 +263,31 @@ TEST_P(CommunicatorTest, ErrorsNameTheCall) {
   }
   double value = 1;
   EXPECT_THROW(comm->all_reduce(&value, &value, 1, DataType::fp64, ReduceOp::bit_and), Error);
+}
+
+TEST(MpiCollectives, AnAbandonedOneIsNeitherCancelledNorFreed) {
+  static std::vector<double> sums(1000);  // its buffer must remain
+  sums.assign(sums.size(), 1.0);
+  const auto comm = mpi::duplicate_world();
+  const int last = comm->size() - 1, me = comm->rank();
+  Request request;
+  char abandoned = 1;
+  cancelled = freed = 0;
+  if (me == last && me > 0) comm->recv(&abandoned, 1, 0, 1);
+  comm->iall_reduce(sums.data(), sums.size(), DataType::fp64, ReduceOp::sum, request);
+  if (me == 0) {
+    comm->abandon({&request, 1});
+    EXPECT_EQ(cancelled + freed, 0);
+    comm->irecv(&abandoned, 1, 0, 2, request);
+    comm->abandon({&request, 1});
+    EXPECT_EQ(cancelled, 1);
+    EXPECT_EQ(freed, 1);
+    if (last > 0) comm->send(&abandoned, 1, last, 1);
+  } else {
+    comm->wait_all({&request, 1});
+    EXPECT_EQ(sums, std::vector<double>(sums.size(), comm->size()));
+  }
+  comm->barrier();  // the first rank must move on for the others
 }
 
 TEST(MpiVersions, NameLibraryAndPath) {
