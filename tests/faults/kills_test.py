@@ -102,7 +102,10 @@ class Kills(harness.CliTest):
         self.wait_for_stage(run, wanted, length, rng)
         where, stored, over = stage(run), run.ended(), run.process.poll() is not None
         self.kill(run, target, rng)
-        launcher_hung = run.wait_or_end_launcher()
+        # PMIx 4.2 can deadlock in mpirun's shutdown when a rank is killed while it connects. A process that launches ends
+        # such an mpirun itself, within 67 s of its start (launcher_overdue).
+        may_hang = where == "starting" and not own_launcher
+        launcher_hung = run.wait_or_end_launcher(may_hang, alone_s=75 if own_launcher else 15)
         run.assert_no_strays(self, 20)
         file, outcome = self.best_of(run, number)
         if file is None:
@@ -113,7 +116,7 @@ class Kills(harness.CliTest):
             self.assertIn(self.assay("verdict", file).returncode, CODES)
         kept = {os.readlink(cases) for cases in self.dir.glob(f"run{number}.*partial/cases*") if cases.is_symlink()}
         self.assertLessEqual({str(path) for path in spool.iterdir()}, kept, "cases that nothing leads to")
-        if own_launcher and target not in ("all", "process that launches") and not launcher_hung:
+        if own_launcher and target not in ("all", "process that launches"):
             self.assertIn(run.process.returncode, CODES, run.text())
         return "over" if over else where, outcome + (", launcher hung" if launcher_hung else "")
 
