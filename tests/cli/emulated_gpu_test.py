@@ -30,6 +30,12 @@ class Emulated(emulated.EmulatedTest):
         self.assertIn("--device", result.stderr)
         self.assertFalse((self.dir / "r.h5").exists())
 
+    def test_a_run_starts_a_rank_for_each_gpu_itself(self):
+        result = self.assay(*GEMM, "--gemm.dtypes", "fp64", "--level", "smoke", env=self.env)
+        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
+        with self.open() as file:
+            self.assertEqual(sorted(rank for rank, kind in zip(file["entities/rank"][:], file["entities/kind"][:]) if kind == b"device"), [0, 1])
+
     def test_every_type_is_right_and_the_algorithm_is_one(self):
         types = harness.share(["fp64", "bf16", "fp8_e5m2", "fp8", "fp32", "tf32", "fp16", "int8"], 3)  # each is tested alone in tests/kernels
         result = self.run_on(2, *GEMM, "--gemm.dtypes", ",".join(types), "--level", "quick")

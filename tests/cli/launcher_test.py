@@ -216,6 +216,13 @@ exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
         self.assertEqual(result.stderr.count("ending mpi"), 2, "the launcher would wait for what was lost")
         self.assertIn("TRIAGE", result.stdout)
 
+    def test_relaunch_0_launches_once(self):
+        result = self.assay("run", "--suites", "selftest", "--level", "smoke", "--inject", "crash:rank=0", "--out", "r.h5",
+                            "--relaunch", "0", "--launcher", f"{harness.MPIEXEC} --allow-run-as-root -n 1")
+        self.assert_code(result, 3)
+        self.assertEqual(self.left_behind(), ["r.h5"])
+        self.assertNotIn("launching again", result.stderr)
+
     def test_expected_ranks(self):
         result = self.mpirun(2, "run", "--suites", "selftest", "--expect-ranks", "4", "--quiet", "--out", "r.h5")
         self.assertNotEqual(result.returncode, 0)
