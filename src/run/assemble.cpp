@@ -18,11 +18,9 @@ using results::CaseState;
 
 using Rows = std::vector<CaseRecord::Row*>;
 
-bool same(const CaseRecord& a, const CaseRecord& b) {
-  if (a.metrics_.size() != b.metrics_.size()) return false;
-  for (std::size_t i = 0; i < a.metrics_.size(); ++i)
-    if (a.metrics_[i].name != b.metrics_[i].name || a.metrics_[i].unit != b.metrics_[i].unit) return false;
-  return true;
+/// Of what two ranks declare of one metric.
+bool same_metric(const CaseRecord::MetricSpec& a, const CaseRecord::MetricSpec& b) {
+  return a.name == b.name && a.unit == b.unit && a.better == b.better && a.required == b.required;
 }
 
 /// The record that declares what the case's rows mean.
@@ -31,7 +29,7 @@ const CaseRecord* declaring(const Case& c, const std::vector<CaseRecord>& record
   for (const CaseRecord& record : records) {
     if (record.rows_.empty()) continue;
     if (first == nullptr) first = &record;
-    if (!record.metrics_.empty() && !same(*first, record))
+    if (!record.metrics_.empty() && !std::ranges::equal(first->metrics_, record.metrics_, same_metric))
       throw Error(ErrorKind::internal, "ranks declare different metrics for " + c.path());
   }
   return first;

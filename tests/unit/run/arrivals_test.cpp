@@ -10,9 +10,10 @@
 namespace assay {
 namespace {
 
-std::string report(double value, const std::string& unit = "B/s") {
+std::string report(double value,
+                   const results::MetricSpec& spec = {"bandwidth", "B/s", results::Better::higher}) {
   CaseRecord record;
-  record.declare({"bandwidth", unit, results::Better::higher});
+  record.declare(spec);
   auto& row = record.add_row(0);
   row.t = {1}, row.block = {0}, row.values["bandwidth"] = {value};
   return to_text(CaseReport{record.serialize(), "[[\"node\",\"n\",\"c\",1,2]]", "", {"slow"}});
@@ -49,12 +50,17 @@ TEST(Arrivals, AnotherDeclarationIsStillFound) {
   topology.nodes[0].hostname = topology.nodes[0].id = "n";
   topology.ranks.push_back({});
   EntityTable entities(topology);
-  Arrivals arrivals;
-  arrivals.take(0, report(1));
-  arrivals.take(1, report(1, "s"));
   Case c;
   c.suite = "memory", c.name = "read";
-  EXPECT_THROW(assemble(c, arrivals.end({0, 1}, {0, 1}).records, entities, ""), Error);
+  using results::Better;
+  for (const results::MetricSpec& other : {results::MetricSpec{"bandwidth", "s", Better::higher},
+                                           {"bandwidth", "B/s", Better::lower},
+                                           {"bandwidth", "B/s", Better::higher, false}}) {
+    Arrivals arrivals;
+    arrivals.take(0, report(1));
+    arrivals.take(1, report(1, other));
+    EXPECT_THROW(assemble(c, arrivals.end({0, 1}, {0, 1}).records, entities, ""), Error);
+  }
 }
 
 TEST(Arrivals, WhatIsNoReportIsAnError) { EXPECT_THROW(Arrivals().take(0, "2:{}nonsense"), std::exception); }
