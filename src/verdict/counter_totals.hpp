@@ -28,6 +28,8 @@ Totals total_by_counter(const results::Results& results);
 
 /// Whether it is one of the driver of GPUs: nvml_..., xid_79.
 bool is_gpu_counter(const std::string& counter);
+/// Whether it counts bytes, packets or drops, whose rise tells of no fault.
+bool is_traffic(const std::string& counter);
 /// Whether its rise means throttling.
 bool is_throttling(const std::string& counter);
 

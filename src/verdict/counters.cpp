@@ -92,6 +92,8 @@ bool require_one(Judgement& j, const std::string& what) {
 
 }  // namespace
 
+bool is_traffic(const std::string& counter) { return class_of(counter) == CounterClass::traffic; }
+
 Totals total_by_counter(const results::Results& results) {
   Totals totals;
   for (const auto& row : results.counters) {
@@ -122,14 +124,13 @@ void judge_counters(Judgement& j) {
   const Totals totals = total_by_counter(j.results);
   for (const auto& [key, t] : totals) {
     const auto& [row, counter] = key;
-    if (t.delta > 0 && !is_gpu_counter(counter) && class_of(counter) != CounterClass::traffic)
-      report(j, row, counter, t);
+    if (t.delta > 0 && !is_gpu_counter(counter) && !is_traffic(counter)) report(j, row, counter, t);
     if (t.unreadable) {
       j.gap("unreadable: counter " + counter + " of " + j.entities.name(row) + " could not be read after " +
                 t.first_case,
             {row});
     }
-    if (t.reset && class_of(counter) != CounterClass::traffic) {
+    if (t.reset && !is_traffic(counter)) {
       auto f = j.about(row, "INFO", "fact", "counter");
       f.metric = counter;
       f.action = "MONITOR";

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
+#include <tuple>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -14,9 +16,12 @@
 #include "report/html/sections.hpp"
 #include "report/html/svg.hpp"
 #include "results/described.hpp"
+#include "verdict/counter_totals.hpp"
 
 namespace assay::report {
 namespace {
+
+constexpr std::size_t most_rows = 500;
 
 using Line = std::vector<std::pair<double, double>>;
 
@@ -123,17 +128,20 @@ std::string parts_text(std::size_t drawn, std::size_t all) {
   return fmt::format("{} of {} parts: those with the lowest, the middle and the highest medians", drawn, all);
 }
 
+/// Errors first: the bytes of thousands of NICs must not crowd them out.
 std::string counters_table(const Page& page) {
-  std::map<std::pair<std::string, std::string>, double> sums;
+  std::map<std::tuple<bool, std::string, std::string>, double> sums;
   for (const auto& c : page.in.results.counters)
     if (c.after > c.before)
-      sums[{page.in.judgement.entities.name(c.entity), c.counter}] += c.after - c.before;
+      sums[{verdict::is_traffic(c.counter), page.in.judgement.entities.name(c.entity), c.counter}] +=
+          c.after - c.before;
   if (sums.empty()) return "<p>No counter changed, or none could be read.</p>\n";
   std::vector<std::vector<Cell>> rows;
-  for (const auto& [key, sum] : sums)
-    rows.push_back(
-        {markup_cell(part_link(key.first)), cell(key.second), number_cell(fmt::format("{:.15g}", sum))});
-  return table("Counters that changed while cases ran", {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
+  for (const auto& [key, sum] : sums | std::views::take(most_rows))
+    rows.push_back({markup_cell(part_link(std::get<1>(key))), cell(std::get<2>(key)),
+                    number_cell(fmt::format("{:.15g}", sum))});
+  return table(fmt::format("Counters that changed while cases ran ({})", sums.size()),
+               {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
 }
 
 }  // namespace
@@ -191,7 +199,7 @@ std::string telemetry_section(const Page& page) {
   if (page.in.results.errors.empty()) return out + "<p>No value was wrong.</p>\n";
   std::vector<std::vector<Cell>> rows;
   for (const auto& e : page.in.results.errors) {
-    if (rows.size() == 500) break;
+    if (rows.size() == most_rows) break;
     rows.push_back({cell(e.case_path), markup_cell(part_link(page.in.judgement.entities.name(e.entity))),
                     number_cell(fmt::format("{:#x}", e.index)),
                     number_cell(fmt::format("{:#018x}", e.expected)),
