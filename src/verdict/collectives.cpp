@@ -184,11 +184,7 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
                             const SlowUnit& slow, const GroupRetest& a) {
   const bool confirmed = a.measured && a.low > 0;
   const double deficit = confirmed ? a.deficit : slow.deficit;
-  auto f = j.about(slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = results::to_string(s.better);
+  auto f = j.about(s, slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
   f.reference = std::exp(scores.centre);
   f.value = std::exp(scores.centre - deficit);
   f.reference_kind = "peers";
@@ -199,7 +195,6 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   f.confirmed = confirmed;
   if (!std::isnan(slow.p)) f.p_adjusted = std::min(1.0, slow.p);
   f.action = "TRIAGE";
-  f.evidence = s.path;
   // Other tools say nothing of the pairs of the nodes of their groups.
   const bool imported = s.is_imported();
   f.text = f.name + ": all its " + (imported ? "" : "random ") + "groups are slow in " + s.full() + ", " +

@@ -46,18 +46,14 @@ void judge_count(Judgement& j, Series& s) {
     }
   // Where many are high, what is usual is in doubt.
   const bool named = !high.empty() && 4 * high.size() <= s.rows.size();
-  auto f = j.about(named && high.size() > 1 ? -1 : worst->entity, named ? "WARN" : "INFO", "fact", "counter");
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = "lower";
+  auto f =
+      j.about(s, named && high.size() > 1 ? -1 : worst->entity, named ? "WARN" : "INFO", "fact", "counter");
   f.value = worst->highest;
   f.reference = usual;
   f.reference_kind = "peers";
   f.samples = named ? samples : worst->n;
   f.controls = static_cast<std::int64_t>(s.rows.size() - std::max<std::size_t>(1, high.size()));
   f.action = "MONITOR";
-  f.evidence = s.path;
   if (named && high.size() > 1)
     for (const auto row : high) f.members.push_back(j.entities.name(row));
   f.text = name_of(j, *worst) + ": " + s.full() + " " + plain(worst->highest) + ", of all " +

@@ -92,6 +92,17 @@ results::Finding Judgement::about(std::int32_t row, const std::string& severity,
   return f;
 }
 
+results::Finding Judgement::about(const Series& s, std::int32_t row, const std::string& severity,
+                                  const std::string& claim, const std::string& kind) const {
+  auto f = about(row, severity, claim, kind);
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = results::to_string(s.better);
+  f.evidence = s.path;
+  return f;
+}
+
 void Judgement::add(results::Finding finding, std::vector<std::int32_t> rows, bool inconclusive) {
   found.push_back({std::move(finding), inconclusive, std::move(rows)});
 }

@@ -122,6 +122,9 @@ struct Judgement {
   /// A finding about an entity, with name, id and level filled in.
   results::Finding about(std::int32_t row, const std::string& severity, const std::string& claim,
                          const std::string& kind) const;
+  /// The same about values of a series, with metric, unit, better and evidence.
+  results::Finding about(const Series& s, std::int32_t row, const std::string& severity,
+                         const std::string& claim, const std::string& kind) const;
   void add(results::Finding finding, std::vector<std::int32_t> rows, bool inconclusive = false);
   void gap(std::string reason, std::vector<std::int32_t> rows = {}) {
     gaps.push_back({std::move(reason), std::move(rows)});

@@ -73,7 +73,7 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
                            const std::string& reference_kind, const std::string& what) {
   const bool confirmed = confirmed_below(j, b);
   const bool gone = b.retested && deficit_of(b.value, b.reference, b.higher_is_better) <= 0;
-  auto f = j.about(b.entity,
+  auto f = j.about(s, b.entity,
                    confirmed    ? "FAIL"
                    : cleared(b) ? "INFO"
                                 : "WARN",
@@ -83,9 +83,6 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
     f.name = name_of(j, *b.row);
     f.level = s.kind;
   }
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
   f.better = b.higher_is_better ? "higher" : "lower";
   f.value = b.value;
   f.reference = b.reference;
@@ -99,7 +96,6 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
     f.stratum = s.strata[static_cast<std::size_t>(b.row->stratum)];
   }
   f.action = confirmed ? "TRIAGE" : "MONITOR";
-  f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(b.value, s.unit) + ", " + what + ", " +
            "deficit " + percent(*f.deficit) + " (n=" + std::to_string(b.n) + ")" +
            standing_of(s, b, confirmed);

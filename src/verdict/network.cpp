@@ -76,7 +76,8 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   const Series& s = *set.series;
   const bool retested = c.result.measured && !c.cleared;
   const double deficit = retested ? c.result.deficit : c.suspect->deficit;
-  auto f = j.about(c.part.row, severities[c.severity], c.severity == 3 ? "magnitude" : "abnormality", "slow");
+  auto f =
+      j.about(s, c.part.row, severities[c.severity], c.severity == 3 ? "magnitude" : "abnormality", "slow");
   f.name = name_of_part(j, c.part);
   if (c.part.place == PartKind::leaf) {
     f.level = "switch";
@@ -87,10 +88,6 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
     const auto nic = places.only_nic(c.part.row);
     if (nic >= 0) f.part = j.entities.name(nic);
   }
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = results::to_string(s.better);
   const double sign = s.better == results::Better::lower ? -1 : 1;
   const double usual = c.screened->usual;
   const double reference = std::isnan(usual) ? set.centre + c.suspect->reference : usual;
@@ -117,7 +114,6 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   else if (!std::isnan(c.suspect->p_adjusted))
     f.p_adjusted = c.suspect->p_adjusted;
   f.action = c.severity == 3 ? "TRIAGE" : "MONITOR";
-  f.evidence = s.path;
   f.text = f.name + (f.part.empty() ? "" : " (" + f.part + ")") + ": " + what_is_slow(c) + ", " + s.full() +
            " " + format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
            " of " + std::to_string(*f.controls) +

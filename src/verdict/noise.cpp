@@ -77,16 +77,12 @@ void judge_noise(Judgement& j) {
     }
     if (worst == nullptr) continue;
     const bool open = j.at_least_standard();
-    auto f = j.about(worst->entity, open ? "WARN" : "INFO", "magnitude", "noisy");
+    auto f = j.about(s, worst->entity, open ? "WARN" : "INFO", "magnitude", "noisy");
     f.name = name_of(j, *worst);
     f.level = s.kind;
-    f.suite = s.suite;
-    f.metric = s.full();
-    f.unit = s.unit;
     f.value = worst->median;
     f.samples = worst->n;
     f.action = "MONITOR";
-    f.evidence = s.path;
     f.text = s.full() + ": medians are uncertain by " + percent(worst_delta) +
              " (4 standard errors), more than " + percent(limit) + ": worst " + f.name +
              " (n=" + std::to_string(worst->n) + ")";
@@ -160,16 +156,12 @@ void judge_dips(Judgement& j) {
     if (worst.share() < constants::dips_factor * std::max(second.share(), 1.0 / static_cast<double>(worst.n)))
       continue;
     const bool shared = !links && lacks_core(j, s, worst.entity);
-    auto f = j.about(worst.entity, shared ? "INFO" : "WARN", "abnormality", "intermittent");
-    f.suite = s.suite;
-    f.metric = s.full();
-    f.unit = s.unit;
+    auto f = j.about(s, worst.entity, shared ? "INFO" : "WARN", "abnormality", "intermittent");
     if (!std::isnan(worst.median)) f.value = worst.median;
     f.reference_kind = "peers";
     f.samples = worst.n;
     f.controls = static_cast<std::int64_t>(parts.size()) - 1;
     f.action = "MONITOR";
-    f.evidence = s.path;
     f.text = f.name + ": " + s.full() + ": " + std::to_string(worst.dips) + " of " + std::to_string(worst.n) +
              " samples" + (links ? " of its links at less than " : " at less than ") +
              percent(constants::dip) +

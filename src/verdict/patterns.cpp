@@ -35,20 +35,15 @@ void judge_patterns(Judgement& j) {
     if (below.empty()) continue;
     std::sort(below.begin(), below.end(), [](const auto* a, const auto* b) { return a->median < b->median; });
     const SeriesRow& worst = *below.front();
-    auto f = j.about(below.size() == 1 ? worst.entity : -1, "INFO", "fact", "slow");
+    auto f = j.about(s, below.size() == 1 ? worst.entity : -1, "INFO", "fact", "slow");
     for (const auto* row : below)
       if (below.size() > 1 && f.members.size() < constants::list_members)
         f.members.push_back(j.entities.name(row->entity));
-    f.suite = s.suite;
-    f.metric = s.full();
-    f.unit = s.unit;
-    f.better = "higher";
     f.value = worst.median;
     f.reference = constants::pattern_efficiency;
     f.deficit = deficit_of(worst.median, constants::pattern_efficiency, true);
     f.samples = worst.n;
     f.action = "MONITOR";
-    f.evidence = s.path;
     f.text =
         j.entities.name(worst.entity) + ": " + s.suite + "/" + s.name + " ran at " + percent(worst.median) +
         " of the GPU's own copy bandwidth in this run, under " + percent(constants::pattern_efficiency) +

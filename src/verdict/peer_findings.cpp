@@ -109,15 +109,10 @@ std::string kind_text(const PeerFinding& f) {
 results::Finding about_peers(const Judgement& j, const Population& p, std::int32_t row,
                              const std::string& severity, const std::string& claim, const std::string& kind) {
   const Series& s = *p.series;
-  auto f = j.about(row, severity, claim, kind);
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = results::to_string(s.better);
+  auto f = j.about(s, row, severity, claim, kind);
   f.reference_kind = "peers";
   f.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
   if (s.first != nullptr) f.since = s.first->started;
-  f.evidence = s.path;
   return f;
 }
 

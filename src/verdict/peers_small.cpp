@@ -54,13 +54,9 @@ struct Slow {
 void report(Judgement& j, const Slow& slow, std::size_t others) {
   const Series& s = *slow.series;
   const SeriesRow& row = slow.row;
-  auto f = j.about(row.entity, slow.warn ? "WARN" : "INFO", "abnormality", "slow");
+  auto f = j.about(s, row.entity, slow.warn ? "WARN" : "INFO", "abnormality", "slow");
   f.name = name_of(j, row);
   f.level = s.kind;
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = results::to_string(s.better);
   f.value = row.median;
   f.reference = slow.reference;
   f.reference_kind = "peers";
@@ -69,7 +65,6 @@ void report(Judgement& j, const Slow& slow, std::size_t others) {
   f.controls = static_cast<std::int64_t>(slow.peers);
   f.stratum = s.strata[static_cast<std::size_t>(row.stratum)];
   f.action = "MONITOR";
-  f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(row.median, s.unit) + ", median of " +
            std::to_string(slow.peers) + (slow.peers == 1 ? " peer " : " peers ") +
            format_quantity(slow.reference, s.unit) + ", deficit " + percent(slow.deficit) +

@@ -60,18 +60,13 @@ void judge_rails(Judgement& j) {
     if (2 * static_cast<std::size_t>(count) > rails.size()) continue;
     for (const auto& [number, rail] : rails) {
       if (!slow(rail) || !told.insert(number).second) continue;
-      auto f = j.about(-1, "WARN", "abnormality", "split");
-      f.suite = s.suite;
-      f.metric = s.full();
-      f.unit = s.unit;
-      f.better = results::to_string(s.better);
+      auto f = j.about(s, -1, "WARN", "abnormality", "split");
       f.value = std::exp(rail.centre);
       f.reference = std::exp(best);
       f.reference_kind = "peers";
       f.deficit = -std::expm1(rail.centre - best);
       f.samples = static_cast<std::int64_t>(rail.rates.size());
       f.action = "TRIAGE";
-      f.evidence = s.path;
       for (const auto row : rail.devices) f.members.push_back(j.entities.name(row));
       f.text = "cluster: rail " + std::to_string(number) + " (local rank " + std::to_string(number) +
                " of every node) is slow in all its groups of " + s.full() + ", " +
