@@ -134,7 +134,8 @@ inline constexpr double split_minority = 0.20;
 // Unlabelled kinds of one model (bins of a chip, boards) are published with rates up to 8 % apart. A slow
 // group that differs by more is another kind only from `kind_always` on; of fewer than `robust_min` parts
 // from `kind_share_small`. Parts that differ by more than `kind_gross_deficit` are no kinds of one model: the
-// minority is slow, and of two halves the verdict is open. Imports do not record the model.
+// minority is slow, and of two halves, or where a faster side has `split_minority`, the verdict is open.
+// Imports do not record the model.
 inline constexpr double kind_most_deficit = 0.10;
 inline constexpr double kind_most_usual = 0.08;
 inline constexpr double kind_gross_deficit = 0.20;

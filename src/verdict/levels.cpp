@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of three kinds of rate or more, or a few that are much faster than all others: nobody is accused,
-// because no side has most parts, and yet they are not alike.
+// because no side has most parts or what most have is in doubt, and yet they are not alike.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -109,8 +109,9 @@ void add_levels(Judgement& j, const Population& p, const Levels& levels, std::si
               count(static_cast<std::int64_t>(metrics) - 1, "other metric", "other metrics") + " of " +
               s.suite;
   const bool shared = note_shared_cores(j, s, entities_of(p), f);
-  const bool most = 2 * levels.members[largest].size() > p.size();
-  const bool open = !shared && too_far_for_kinds(p, levels.range()) && !(most && rows.empty());
+  const bool few_faster =
+      rows.empty() && !may_be_all_that_is_sound(p.size() - levels.members[largest].size(), p.size());
+  const bool open = !shared && too_far_for_kinds(p, levels.range()) && !few_faster;
   if (open && rows.empty())
     for (const auto i : levels.members[largest]) rows.push_back(p.members[i].row->entity);
   j.add(std::move(f), rows, open);

@@ -67,7 +67,9 @@ std::string standing(const PeerFinding& f) {
   if (f.intermittent)
     return "not in " + count(f.retest.samples, "retest sample", "retest samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
-  const char *chance = "no proof of a fault: healthy parts of heavy-tailed rates can be as far out",
+  const char *chance = f.suspect.deficit > log_deficit(constants::kind_gross_deficit)
+                           ? "no proof of a fault: the others are too few or differ too much"
+                           : "no proof of a fault: healthy parts of heavy-tailed rates can be as far out",
              *kind = "a share this large may be another kind of part: compare it with a limit or a baseline";
   if (f.coarse) return "smoke fails only what lacks over " + percent(constants::coarse_deficit);
   if (f.retest.earlier_confirmed)

@@ -34,8 +34,8 @@ class Peers {
     const auto unsuspected = split_unsuspected();
     for (const auto& story : split_stories(screening_))
       add_split_finding(j_, screening_.populations[story.front()], story.size());
-    judge_suspects();
     judge_levels(j_, unsuspected);
+    judge_suspects();
     for (const auto& [index, cases] : retests_)
       for (const auto& control : slow_controls(screening_.populations[index], cases, suspected(index)))
         add_control_finding(j_, screening_.populations[index], control);
@@ -59,12 +59,12 @@ class Peers {
     }
   }
 
-  /// Of few parts half may be slow without one that stands out.
+  /// Of few parts half may be slow without one that stands out but by its size.
   std::vector<const Population*> split_unsuspected() {
     std::vector<const Population*> unsuspected;
     std::set<std::size_t> suspected;
     for (const auto& s : screening_.suspects)
-      if (!s.note) suspected.insert(s.population);
+      if (!s.note && !s.by_size) suspected.insert(s.population);
     for (std::size_t i = 0; i < screening_.populations.size(); ++i)
       if (!suspected.contains(i)) {
         find_split_of_few(j_, screening_.populations[i]);

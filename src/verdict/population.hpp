@@ -86,6 +86,8 @@ std::vector<std::int32_t> entities_of(const Population& p);
 bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept;
 /// The same of a population, whose members are of one model unless they are imported.
 bool may_be_a_kind(const Population& p, std::size_t slow, double deficit) noexcept;
+/// Whether so many faster ones of all may be what is left of a fleet whose others slowed down.
+bool may_be_all_that_is_sound(std::size_t fast, std::size_t all) noexcept;
 /// Whether sides that differ by this (logarithmic) are more than unlabelled kinds of one model: where peers
 /// cannot tell which side is right, the verdict is open.
 bool too_far_for_kinds(const Population& p, double deficit) noexcept;

@@ -111,10 +111,13 @@ class Screener {
     const bool better =
         std::tuple(s.sure, s.candidate, log_deficit(s.delta) > 0 ? s.deficit / log_deficit(s.delta) : 0) >
         std::tuple(known.sure, known.candidate, known.deficit / log_deficit(known.delta));
-    const bool warn = known.warn || s.warn, note = known.note && s.note;
+    const auto proven = [](const Suspect& of) { return of.warn && !of.by_size; };
+    const bool warn = known.warn || s.warn, by_size = warn && !proven(known) && !proven(s),
+               note = known.note && s.note;
     const double p = std::min(known.p, s.p);
     if (better) known = s;
     known.warn = warn;
+    known.by_size = by_size;
     known.note = note;
     known.p = p;
   }
@@ -174,12 +177,13 @@ class Screener {
       const bool enough =
           gross || p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
       const bool plain = !p.noise_known || fraction(s.deficit) > constants::gross_deficit;
-      s.warn = s.warn || (may_warn && gross && plain);
+      s.by_size = !s.warn && may_warn && gross && plain;
       // A gap that no chance leaves is evidence against those beyond it, whatever the tails are.
       const bool beyond_gap = t.at_clock && p.split.found && !p.split.apart && p.members[t.members[k]].low &&
                               s.deficit > p.split.deficit / 2 &&
                               t.result.score[k] < -constants::gross_deviations;
-      s.warn = s.warn || beyond_gap;
+      s.by_size = s.by_size && !beyond_gap;
+      s.warn = s.warn || s.by_size || beyond_gap;
       const Assumed assumed = assumed_p(p, t, s);
       s.p = std::min(s.p, assumed.normal / share);
       const double alpha = constants::alpha_fail * share * half;

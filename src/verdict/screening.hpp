@@ -22,6 +22,7 @@ struct Suspect {
   double p = 1;  ///< adjusted for the population, the populations of the run, and the metrics combined
   bool combined = false;     ///< abnormal by several metrics of a suite together
   bool warn = false;         ///< worth a warning by itself
+  bool by_size = false;      ///< a warning for its size alone, which says nothing of how the others differ
   bool note = false;         ///< worth a note, nothing more
   bool candidate = false;    ///< far enough out to be measured again
   bool sure = false;         ///< may fail if the retest confirms it

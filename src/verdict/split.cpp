@@ -163,6 +163,10 @@ bool too_far_for_kinds(const Population& p, double deficit) noexcept {
   return !p.series->is_imported() && deficit > log_deficit(constants::kind_gross_deficit);
 }
 
+bool may_be_all_that_is_sound(std::size_t fast, std::size_t all) noexcept {
+  return static_cast<double>(fast) >= constants::split_minority * static_cast<double>(all);
+}
+
 bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept {
   const double share = static_cast<double>(slow) / static_cast<double>(all);
   if (share >= constants::kind_always) return true;

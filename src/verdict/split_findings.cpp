@@ -49,6 +49,9 @@ void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   const bool explained = p.split.explained(), fast = p.split.fast();
   // Some being faster than the rest by as much as kinds differ is a note without an action.
   const bool usual = p.split.deficit <= log_deficit(constants::kind_most_deficit);
+  // Of parts of one model most may have slowed down, and a faster fifth is what they were.
+  const bool open = too_far_for_kinds(p, p.split.deficit) &&
+                    (!fast || may_be_all_that_is_sound(p.split.split.high, p.size()));
   auto out = about_peers(j, p, -1, fast && usual && !explained ? "INFO" : "WARN", "abnormality",
                          explained ? "mismatch" : "split");
   out.reference = from_log_rate(p.centre, s.better);
@@ -59,15 +62,15 @@ void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   std::vector<std::int32_t> rows;
   std::int64_t n = 0;
   for (const auto& m : p.members) {
+    if (m.low && (!fast || open)) rows.push_back(m.row->entity);
     if (m.low == fast) continue;  // the smaller side is the one that is listed
     out.members.push_back(j.entities.name(m.row->entity));
-    if (!fast) rows.push_back(m.row->entity);
     n += m.row->n;
   }
   out.samples = n;
   out.text = text_of(p, out, metrics);
   const bool shared = !explained && note_shared_cores(j, s, entities_of(p), out);
-  j.add(std::move(out), rows, !shared && !fast && too_far_for_kinds(p, p.split.deficit));
+  j.add(std::move(out), rows, !shared && open);
 }
 
 }  // namespace assay::verdict

@@ -34,11 +34,41 @@ TEST(VerdictFewSplit, HalfOfTheFleetSlowFailsNobodyAndIsOpenWhereKindsCannotDiff
     }
 }
 
-TEST(VerdictFewSplit, MoreThanHalfSlowIsAWarningToo) {
-  const auto v = judge(with_slow(16, 10, 0.5).run());
-  ASSERT_NE(split_of(v), nullptr) << all_reasons(v);
-  EXPECT_EQ(split_of(v)->severity, "WARN");
-  EXPECT_EQ(split_of(v)->members.size(), 6U);
+TEST(VerdictFewSplit, MoreThanHalfSlowIsAWarningAndOpenWhereKindsCannotDifferSoMuch) {
+  for (const auto& [parts, slow] : {std::pair(7, 5), std::pair(8, 5), std::pair(16, 10), std::pair(64, 40)})
+    for (const double deficit : {0.12, 0.4, 0.9999}) {
+      if (parts == 7 && deficit < 0.2) continue;  // two are no group
+      const auto r =
+          with_slow(static_cast<std::size_t>(parts), static_cast<std::size_t>(slow), deficit).run();
+      const auto v = judge(r);
+      const std::string state = deficit > 0.2 ? "INCONCLUSIVE" : "WARN";
+      EXPECT_EQ(v.state, state) << parts << " " << deficit << all_reasons(v);
+      ASSERT_NE(split_of(v), nullptr) << parts << " " << deficit << all_reasons(v);
+      EXPECT_EQ(split_of(v)->members.size(), static_cast<std::size_t>(parts - slow));
+      EXPECT_EQ(state_of(r, v, "node0"), deficit > 0.2 ? state : "PASS") << parts << " " << deficit;
+      EXPECT_EQ(state_of(r, v, "node" + std::to_string(parts - 1)), "PASS") << parts << " " << deficit;
+    }
+}
+
+TEST(VerdictFewSplit, WhatIsOpenIsNoMilderWhereMoreIsMissing) {
+  for (const auto& [parts, slow] : {std::pair(6, 2), std::pair(7, 3)})
+    for (const double deficit : {0.35, 0.45, 0.6, 0.9, 0.9999}) {
+      const auto r =
+          with_slow(static_cast<std::size_t>(parts), static_cast<std::size_t>(slow), deficit).run();
+      const auto v = judge(r);
+      EXPECT_EQ(v.state, "INCONCLUSIVE") << parts << " " << deficit << all_reasons(v);
+      EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE") << parts << " " << deficit;
+    }
+}
+
+TEST(VerdictFewSplit, PartsThatAreSlowBesideSlowerOnesAreOpenToo) {
+  auto fleet = with_slow(8, 4, 0.5);
+  fleet.rate[0] *= 0.2, fleet.rate[1] *= 0.2;
+  const auto r = fleet.run();
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE") << all_reasons(v);
+  for (const char* node : {"node0", "node1", "node2", "node3"})
+    EXPECT_EQ(state_of(r, v, node), "INCONCLUSIVE");
 }
 
 TEST(VerdictFewSplit, FivePercentBetweenHalvesIsNoFinding) {
