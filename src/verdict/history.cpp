@@ -17,7 +17,7 @@ namespace {
 
 using results::not_taken;
 constexpr double scale_floor = 2e-4;
-constexpr std::size_t scale_min = 8;
+constexpr std::size_t scale_min = history_least;
 
 /// Numbers for (kind, id), the same in all runs.
 class Identities {
@@ -108,7 +108,7 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
   if (!m.drift_known) return m;
   std::vector<double> centres;
   for (const auto& row : m.rows) centres.push_back(median_of(row));
-  const double noise = noise_of(m.rows);
+  const double noise = noise_of(m.rows, true);
   for (std::size_t h = 0; h < runs.size(); ++h) {
     std::vector<double> off;
     for (std::size_t i = 0; i < m.rows.size(); ++i)
@@ -144,11 +144,15 @@ double window_median(const std::vector<double>& values, std::size_t end, std::si
   return median(std::span(values).subspan(begin, end - begin));
 }
 
+/// The values of a part by which it is judged.
+std::span<const double> last_of(const Past& p, std::size_t window) {
+  return std::span(p.values).last(std::min(p.values.size(), window));
+}
+
 /// Deficits of each value against the median of the others of the same part.
-void leave_one_out(const Past& p, std::size_t window, std::vector<double>& out) {
-  const std::size_t n = std::min(p.values.size(), window);
+void leave_one_out(std::span<const double> last, std::vector<double>& out) {
+  const std::size_t n = last.size();
   if (n < 2) return;
-  const auto last = std::span(p.values).last(n);
   std::vector<double> others(n - 1);
   for (std::size_t i = 0; i < n; ++i) {
     std::copy(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(i), others.begin());
@@ -171,32 +175,41 @@ bool shifts(const Past& p, double apart) {
 }
 
 /// By row, whether a part keeps its level. A fault that lasts must not be what healthy parts are said to do.
-/// Where most shift that is how this metric is: then all do.
-std::vector<bool> steady_rows(const Matrix& m, std::size_t window) {
+struct Steady {
+  std::vector<bool> rows;
+  bool most_shift = false;  ///< that is how this metric is, or all parts lost speed: then all count as steady
+};
+
+Steady steady_rows(const Matrix& m, std::size_t window) {
   constexpr double shifted_deviations = 5, most_shifted = 0.8;
   std::vector<bool> steady(m.rows.size(), true);
   std::vector<double> all;
-  for (const auto& row : m.rows) leave_one_out(past_of(row), window, all);
-  if (all.size() < scale_min) return steady;
+  for (const auto& row : m.rows) leave_one_out(last_of(past_of(row), window), all);
+  if (all.size() < scale_min) return {steady};
   // Half of the parts may have changed their level for half of the runs.
-  const double scale = std::min(mad_sigma(all), noise_of(m.rows));
+  const double scale = std::min(mad_sigma(all), noise_of(m.rows, m.drift_known));
   const double apart = shifted_deviations * std::max(scale, scale_floor);
   for (std::size_t i = 0; i < m.rows.size(); ++i) {
     const Past p = past_of(m.rows[i]);
     steady[i] = p.values.size() < 2 || !shifts(p, apart);
   }
   const auto shifted = static_cast<double>(std::count(steady.begin(), steady.end(), false));
-  if (shifted > most_shifted * static_cast<double>(m.rows.size())) steady.assign(m.rows.size(), true);
-  return steady;
+  if (!(shifted > most_shifted * static_cast<double>(m.rows.size()))) return {steady};
+  return {std::vector<bool>(m.rows.size(), true), true};
 }
 
-/// The leave-one-out differences of those that keep their level, if they are enough.
-std::vector<double> null_of(const Matrix& m, const std::vector<bool>& steady, std::size_t window) {
+/// The leave-one-out differences of those that keep their level, if they are enough; where most do not, of
+/// each before and after its change. A loss of all parts must not be what they are said to do.
+std::vector<double> null_of(const Matrix& m, const Steady& steady, std::size_t window) {
   std::vector<double> all, of_steady;
   for (std::size_t i = 0; i < m.rows.size(); ++i) {
     const Past p = past_of(m.rows[i]);
-    leave_one_out(p, window, all);
-    if (steady[i]) leave_one_out(p, window, of_steady);
+    const auto last = last_of(p, window);
+    leave_one_out(last, all);
+    if (!steady.rows[i]) continue;
+    const std::size_t cut = steady.most_shift ? level_cut(last) : 0;
+    leave_one_out(last.first(cut), of_steady);
+    leave_one_out(last.subspan(cut), of_steady);
   }
   return of_steady.size() < scale_min ? all : of_steady;
 }
@@ -227,7 +240,7 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
     d.out.base.push_back(p.values.empty()
                              ? static_cast<float>(not_taken)
                              : static_cast<float>(window_median(p.values, p.values.size(), options.window)));
-    if (!p.values.empty() && steady[static_cast<std::size_t>(row)])
+    if (!p.values.empty() && steady.rows[static_cast<std::size_t>(row)])
       changes.push_back(score.log_rate - static_cast<double>(d.out.base.back()));
   }
   // Both what this metric did before and how far the parts that keep their level are from their past now: the

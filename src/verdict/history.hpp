@@ -13,6 +13,9 @@ namespace assay::verdict {
 
 struct Judgement;
 
+/// Fewest leave-one-out differences of a metric that tell how its parts vary from run to run.
+inline constexpr std::size_t history_least = 8;
+
 /// A part that was already low in the latest earlier runs.
 struct Shifted {
   std::uint32_t score = 0;  ///< position among the scores of the series

@@ -10,7 +10,7 @@
 
 namespace assay::verdict {
 
-double noise_of(const std::vector<std::vector<double>>& rows) {
+double noise_of(const std::vector<std::vector<double>>& rows, bool apart) {
   std::vector<double> all;
   const std::size_t runs = rows.empty() ? 0 : rows.front().size();
   for (std::size_t h = 1; h < runs; ++h) {
@@ -18,10 +18,24 @@ double noise_of(const std::vector<std::vector<double>>& rows) {
     for (const auto& row : rows)
       if (!std::isnan(row[h]) && !std::isnan(row[h - 1])) steps.push_back(row[h] - row[h - 1]);
     if (steps.empty()) continue;
-    const double together = median(steps);
+    const double together = apart ? median(steps) : 0;
     for (const double step : steps) all.push_back((step - together) / std::sqrt(2.0));
   }
   return all.empty() ? 0.0 : mad_sigma(all);
+}
+
+std::size_t level_cut(std::span<const double> values) {
+  double sum = 0, most = 0;
+  for (const double v : values) sum += v;
+  const double n = static_cast<double>(values.size()), mean = sum / n;
+  std::size_t cut = 0;
+  double left = 0;  // sum of the values before the cut, less the mean
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    left += values[i - 1] - mean;
+    const double k = static_cast<double>(i), between = left * left * n / (k * (n - k));
+    if (cut == 0 || between > most) cut = i, most = between;
+  }
+  return cut;
 }
 
 double scale_of_half(std::vector<double> values) {

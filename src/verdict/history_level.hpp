@@ -8,9 +8,13 @@
 
 namespace assay::verdict {
 
-/// Robust sigma of a part from run to run, by the differences of successive runs less their median: a level
-/// that changes once counts once. `rows`: [part][run], NaN where absent.
-double noise_of(const std::vector<std::vector<double>>& rows);
+/// Robust sigma of a part from run to run, by the differences of successive runs: a level that changes once
+/// counts once. `rows`: [part][run], NaN where absent. `apart`: without what all parts have in common, which
+/// needs several.
+double noise_of(const std::vector<std::vector<double>>& rows, bool apart);
+
+/// Where a level changes once: of the cuts in two the one with the least squares within; 0 for fewer than 2.
+std::size_t level_cut(std::span<const double> values);
 
 /// Robust sigma by the shortest interval that holds half of the values (Rousseeuw & Leroy 1987, with their
 /// correction for few): the other half may be anywhere. At least 4 values.

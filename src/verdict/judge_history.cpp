@@ -48,20 +48,25 @@ class HistoryJudge {
   void run() {
     std::unordered_map<std::string, const HistorySeries*> known;
     for (const auto& h : history_.series) known[h.metric + '\n' + h.case_key] = &h;
-    std::size_t held = 0;
+    std::size_t held = 0, unknown = 0;
     for (const auto& s : now_.series) {
       const auto at = known.find(s.full() + '\n' + s.case_key);
       if (at == known.end()) continue;
       const auto scores = scores_of(now_, s);
       if (scores.size() != at->second->base.size()) damaged();
       judge(s, scores, *at->second);
-      ++held;
+      ++(std::isnan(at->second->threshold) ? unknown : held);
     }
-    if (held > 0) return;
+    if (unknown == 0 && held > 0) return;
     auto f = j_.about(-1, "INFO", "fact", "uncovered");
     f.reference_kind = "history";
     f.text = "history " + history_.name + ": " +
-             (history_.runs.empty() ? "it has no earlier run" : "none of its runs has the same case_key");
+             (history_.runs.empty() ? "it has no earlier run"
+              : unknown > 0 ? count(static_cast<std::int64_t>(history_.runs.size()), "run has", "runs have") +
+                                  " too few values of " + std::to_string(unknown) + " of " +
+                                  count(static_cast<std::int64_t>(unknown + held), "metric", "metrics") +
+                                  " to compare parts with; " + std::to_string(history_least) + " are needed"
+                            : "none of its runs has the same case_key");
     j_.add(std::move(f), {});
   }
 

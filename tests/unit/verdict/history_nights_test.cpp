@@ -10,20 +10,30 @@
 namespace assay {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
 class Nights {
  public:
-  Nights(std::int64_t nodes, const std::string& metrics, std::uint64_t seed, double run_cv = 0.003) {
+  Nights(std::int64_t nodes, const std::string& metrics, std::uint64_t seed, double run_cv = 0.003,
+         std::int64_t devices = 1) {
     spec_.nodes = nodes;
+    spec_.devices_per_node = devices;
     spec_.metrics = simulate::pick_metrics({metrics});
     spec_.run_cv = run_cv;
     spec_.seed = seed;
   }
 
-  /// What the history says of the next night.
+  /// What the history finds in the next night.
   std::vector<results::Finding> next(const std::string& fault = "") {
+    auto found = said(fault);
+    std::erase_if(found, [](const auto& f) { return f.severity == "INFO"; });
+    return found;
+  }
+
+  /// The same with its notes.
+  std::vector<results::Finding> said(const std::string& fault = "") {
     ++night_;
     spec_.run = static_cast<std::uint64_t>(night_);
     spec_.started =
@@ -35,7 +45,7 @@ class Nights {
     options.earlier = earlier_;
     options.history_name = "history";
     auto found = verdict::judge(r, options).findings;
-    std::erase_if(found, [](const auto& f) { return f.reference_kind != "history" || f.severity == "INFO"; });
+    std::erase_if(found, [](const auto& f) { return f.reference_kind != "history"; });
     earlier_->push_back(verdict::snapshot_of(r, "night" + std::to_string(night_)));
     return found;
   }
@@ -82,6 +92,32 @@ TEST(HistoryNights, ALossOfManyPartsIsToldEachNight) {
             << slow << " " << percent << " " << night;
       }
     }
+}
+
+/// With one or two nodes no other part shows that the fleet is slow. At half of the window as many runs are
+/// slow as are not.
+TEST(HistoryNights, ALossOfAllPartsOfOneOrTwoNodesIsToldEachNight) {
+  for (const int nodes : {1, 2})
+    for (const int devices : {1, 4})
+      for (const double percent : {8.0, 30.0, 99.0}) {
+        Nights nights(nodes, "memory", 4, 0.003, devices);
+        for (int night = 1; night <= 20; ++night) {
+          auto found = nights.next(night <= 8 ? "" : of_all(nodes, percent));
+          std::erase_if(found, [](const auto& f) { return f.severity != "FAIL"; });
+          EXPECT_EQ(found.empty(), night <= 9) << nodes << " " << devices << " " << percent << " " << night;
+        }
+      }
+}
+
+TEST(HistoryNights, ANoteTellsThatThereAreTooFewValues) {
+  Nights nights(1, "memory", 4);
+  EXPECT_THAT(nights.said().at(0).text, HasSubstr("no earlier run"));
+  for (int night = 2; night <= 8; ++night) {
+    const auto said = nights.said();
+    ASSERT_THAT(said, SizeIs(1)) << night;
+    EXPECT_THAT(said[0].text, HasSubstr("too few values of 12 of 12 metrics to compare parts with"));
+  }
+  EXPECT_THAT(nights.said(), IsEmpty());
 }
 
 /// The median of all parts lies between those that changed and those that did not.
