@@ -103,8 +103,8 @@ struct Dipping {
   }
 };
 
-/// The parts of a series that can be compared: its entities, of links between nodes the nodes. Empty where
-/// ranks disturb one another.
+/// The parts of a series that can be compared: its entities, of links between nodes the nodes. Ranks that
+/// share cores disturb one another and are left out.
 std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s) {
   std::vector<Dipping> parts;
   const bool links = s.kind == "link";
@@ -112,13 +112,13 @@ std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s) {
   std::map<std::int32_t, Dipping> nodes;
   for (const auto& row : s.rows) {
     if (!links) {
-      if (j.entities.shares_cores(row.entity) && !s.takes_turns) return {};
+      if (j.entities.shares_cores(row.entity) && !s.takes_turns) continue;
       parts.push_back({row.entity, rows_of(row), row.dips, row.n, row.median});
       continue;
     }
     const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
     if (from < 0 || to < 0 || from == to) continue;
-    if (j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination)) return {};
+    if (j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination)) continue;
     for (const auto node : {from, to}) {
       auto& part = nodes[node];
       part.entity = node;

@@ -46,15 +46,15 @@ class Peers {
   const Population& population(const Suspect& s) const { return screening_.populations[s.population]; }
   const SeriesRow& row_of(const Suspect& s) const { return *population(s).members[s.member].row; }
 
-  /// A part alone in its stratum has no peers.
+  /// A part alone in its group has no peers.
   void mark_references() {
     for (auto& s : j_.series) {
       if (!is_population(s)) continue;
-      std::vector<std::size_t> parts(s.strata.size(), 0);
+      std::vector<std::size_t> parts(peer_groups(s), 0);
       for (const auto& row : s.rows)
-        if (!std::isnan(log_rate(row.median, s.better))) ++parts[static_cast<std::size_t>(row.stratum)];
+        if (!std::isnan(log_rate(row.median, s.better))) ++parts[peer_group(j_, s, row)];
       for (auto& row : s.rows)
-        if (parts[static_cast<std::size_t>(row.stratum)] > 1)
+        if (parts[peer_group(j_, s, row)] > 1)
           row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
     }
   }

@@ -119,16 +119,14 @@ void report_all(Judgement& j, std::vector<Slow> found) {
   }
 }
 
-void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow>& found) {
+void judge_group(const Series& s, Group& p, std::vector<Slow>& found) {
   std::sort(p.rows.begin(), p.rows.end(), [](const auto* a, const auto* b) {
     return std::pair(a->median, a->entity) < std::pair(b->median, b->entity);
   });
   for (auto* row : p.rows) {
     p.sorted.push_back(row->median);
-    p.shared = p.shared || j.entities.shares_cores(row->entity);
     row->reference = std::max<std::uint8_t>(row->reference, Reference::peers);
   }
-  p.shared = p.shared && !s.takes_turns;
   if (has_own_rule(p.rows.size(), p.shared)) return;
   const bool higher = s.better == results::Better::higher;
   const double overall = threshold_of(p, median(p.sorted));
@@ -173,13 +171,14 @@ void judge_small_populations(Judgement& j) {
   std::vector<Slow> found;
   for (auto& s : j.series) {
     if (!is_population(s)) continue;
-    std::vector<Group> groups(s.strata.size());
+    std::vector<Group> groups(peer_groups(s));
     for (auto& row : s.rows)  // values that cannot be have a rule of their own
-      if (!std::isnan(log_rate(row.median, s.better)))
-        groups[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
-    for (auto& p : groups) {
+      if (!std::isnan(log_rate(row.median, s.better))) groups[peer_group(j, s, row)].rows.push_back(&row);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      auto& p = groups[i];
       p.z = z;
-      if (p.rows.size() >= 2) judge_group(j, s, p, found);
+      p.shared = i % 2 == 1;
+      if (p.rows.size() >= 2) judge_group(s, p, found);
     }
   }
   report_all(j, std::move(found));

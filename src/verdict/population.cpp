@@ -164,23 +164,27 @@ bool is_population(const Series& s) {
   return s.judged && !s.is_shared() && s.stage != results::inventory_stage && s.kind != "link";
 }
 
+std::size_t peer_group(const Judgement& j, const Series& s, const SeriesRow& row) noexcept {
+  const bool shared = j.entities.shares_cores(row.entity) && !s.takes_turns;
+  return 2 * static_cast<std::size_t>(row.stratum) + (shared ? 1 : 0);
+}
+std::size_t peer_groups(const Series& s) noexcept { return 2 * s.strata.size(); }
+
 std::vector<Population> populations_of(const Judgement& j, const Series& series, AttributeCache& attributes) {
-  std::vector<Population> populations(series.strata.size());
+  std::vector<Population> populations(peer_groups(series));
   for (const auto& row : series.rows) {
     const double rate = log_rate(row.median, series.better);
     if (std::isnan(rate)) continue;
-    populations[static_cast<std::size_t>(row.stratum)].members.push_back(
-        {&row, rate, rate, not_taken, false});
+    populations[peer_group(j, series, row)].members.push_back({&row, rate, rate, not_taken, false});
   }
   for (std::size_t i = 0; i < populations.size(); ++i) {
     auto& p = populations[i];
     p.series = &series;
-    p.stratum = static_cast<std::int32_t>(i);
+    p.stratum = static_cast<std::int32_t>(i / 2);
+    p.shared = i % 2 == 1;
   }
   std::erase_if(populations, [](const Population& p) { return p.size() < 2; });
   for (auto& p : populations) {
-    for (const auto& m : p.members) p.shared = p.shared || j.entities.shares_cores(m.row->entity);
-    p.shared = p.shared && !series.takes_turns;
     pool_error(p);
     take_out_clock(j, p);
     set_deltas(p);

@@ -96,8 +96,13 @@ bool too_far_for_kinds(const Population& p, double deficit) noexcept;
 /// share one clock), no link (network.hpp) and no inventory.
 bool is_population(const Series& s);
 
-/// One population per stratum; clock and recorded groups taken out, split test done. Those of one member are
-/// left out.
+/// Which of `peer_groups` a row belongs to. Parts of a stratum that share cores have only each other for
+/// peers, unless they take turns: the scheduler decides their rates.
+std::size_t peer_group(const Judgement& j, const Series& s, const SeriesRow& row) noexcept;
+std::size_t peer_groups(const Series& s) noexcept;
+
+/// One population per group of peers; clock and recorded groups taken out, split test done. Those of one
+/// member are left out.
 std::vector<Population> populations_of(const Judgement& j, const Series& series, AttributeCache& attributes);
 
 /// Log of the rate: higher is better whatever the metric's direction; NaN for values that are no rate.

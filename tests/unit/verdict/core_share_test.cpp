@@ -127,6 +127,36 @@ TEST(VerdictCoreShare, OneThatIsSlowerAmongSharedCoresIsANote) {
   }
 }
 
+/// The second rank on a core set, by its name.
+void share_cores_of(results::Results& r, const char* device) {
+  r.entities[static_cast<std::size_t>(row_named(r, device))].name += ".1";
+}
+
+TEST(VerdictCoreShare, ARankThatSharesItsCoresHidesNoOtherPart) {
+  for (const std::size_t parts : {4, 12, 64}) {
+    auto fleet = Fleet::of(parts, 0.002);
+    fleet.rate[1] *= 0.55;  // less than ranks that share cores are told for
+    auto r = fleet.run();
+    share_cores_of(r, "node2/cores0-1");
+    Fleet::run_retests(r, fleet);
+    const auto v = judge(r);
+    EXPECT_EQ(state_of(r, v, "node1"), parts < 6 ? "WARN" : "FAIL") << parts << all_reasons(v);
+    EXPECT_EQ(state_of(r, v, "node2"), "PASS") << parts;
+    EXPECT_THAT(v.basis, HasSubstr("peers only " + std::to_string(parts - 1) + ", nothing 1")) << v.basis;
+  }
+}
+
+TEST(VerdictCoreShare, DipsAreToldBesideARankThatSharesItsCores) {
+  auto fleet = Fleet::of(8, 0.002);
+  fleet.samples = 100;
+  auto r = fleet.run();
+  for (std::size_t s = 0; s < 100; s += 20) first_case(r).metrics[0].values[2 * 100 + s] *= 0.5;
+  share_cores_of(r, "node5/cores0-1");
+  const auto v = judge(r);
+  ASSERT_NE(find_kind(v, "intermittent"), nullptr);
+  EXPECT_EQ(find_kind(v, "intermittent")->name, "node2/cores0-1");
+}
+
 TEST(VerdictCoreShare, DipsOnASharedCoreAreANote) {
   for (const double share : {0.35, 0.99}) {
     auto fleet = Fleet::of(8, 0.002);
