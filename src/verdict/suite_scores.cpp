@@ -82,6 +82,25 @@ Nested nested_of(const EntityIndex& of, const Population& p, const Test& t) {
   return nested(values_of(p, t), nodes, p.noise_known ? p.se : 0.0);
 }
 
+namespace {
+
+/// Leaves those out that surely lack most of their deficit at equal clock, too: they fail by that, and would
+/// hide what the clock of others takes. `t`: the test at equal clock, whose members become those of the
+/// rates.
+void leave_out_slow_at_clock(const Population& p, Test& t) {
+  std::vector<std::size_t> left;
+  for (std::size_t k = 0; k < t.members.size(); ++k) {
+    const std::size_t i = t.members[k];
+    const double lacks = p.residual_deficit(i);
+    if (!(lacks > std::max(log_deficit(p.delta), p.deficit(i) / 2) &&
+          surely_abnormal(t.result, k, constants::alpha_fail, TailPool{})))
+      left.push_back(i);
+  }
+  if (left.size() >= constants::peers_min_population) t.members = std::move(left);
+}
+
+}  // namespace
+
 std::vector<Test> tests_of(const EntityIndex& of, const std::vector<Population>& populations) {
   std::vector<Test> tests;
   for (std::size_t n = 0; n < populations.size(); ++n) {
@@ -103,6 +122,7 @@ std::vector<Test> tests_of(const EntityIndex& of, const std::vector<Population>&
       // Throttling shows in the rate as measured, and its clock explains it.
       if (p.clocked && p.slope > 0) {
         t.at_clock = false;
+        leave_out_slow_at_clock(p, t);
         t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
         tests.push_back(std::move(t));
       }

@@ -95,6 +95,27 @@ TEST(VerdictFewSplit, HealthyFleetsHaveNoSplit) {
   }
 }
 
+TEST(VerdictFewSplit, ASlowPartHidesNoThrottledOne) {
+  for (const double slow : {0.0, 0.1, 0.5}) {
+    auto fleet = Fleet::of(32, 0.002);
+    fleet.suite = "gemm", fleet.name = "fp32-n4096-together", fleet.metric = "throughput",
+    fleet.unit = "FLOP/s";
+    std::normal_distribution<double> spread;
+    for (double& rate : fleet.rate) {
+      const double clock = std::exp(0.01 * spread(fleet.random));
+      fleet.clock.push_back(1.5e9 * clock);
+      rate *= clock;
+    }
+    fleet.clock[2] *= 0.75, fleet.rate[2] *= 0.75;
+    fleet.rate[4] *= 1 - slow;
+    auto r = fleet.run();
+    Fleet::run_retests(r, fleet);
+    const auto v = judge(r);
+    EXPECT_EQ(state_of(r, v, "node2"), "FAIL") << slow << all_reasons(v);
+    EXPECT_EQ(state_of(r, v, "node4"), slow > 0 ? "FAIL" : "PASS") << slow << all_reasons(v);
+  }
+}
+
 /// Rates of the parts, as shares of that of a healthy one.
 Fleet of_levels(const std::vector<std::pair<std::size_t, double>>& levels) {
   std::size_t parts = 0;
