@@ -2,11 +2,14 @@
 // What another tool measured and the rules for rates do not judge: counts, and values without any reference.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/judgement.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -83,6 +86,41 @@ void note_uncompared(Judgement& j) {
   j.add(std::move(f), {});
 }
 
+/// Parts without a metric that most parts of their kind and model have: nothing says that it was planned for
+/// them. Tools list counts where there are such only.
+void warn_of_unmeasured(Judgement& j) {
+  using Peers = std::pair<std::string, std::string>;  // kind and stratum
+  std::map<Peers, std::set<std::int32_t>> parts;
+  std::map<std::pair<Peers, std::string>, std::set<std::int32_t>> measured;  // by metric
+  for (const auto& s : j.series) {
+    if (!s.is_imported() || !has_direction(s) || !is_population(s) || s.unit == "count") continue;
+    for (const auto& row : s.rows) {
+      const Peers peers(s.kind, s.strata[static_cast<std::size_t>(row.stratum)]);
+      parts[peers].insert(row.entity);
+      // Those in the case without a value are a gap.
+      measured[{peers, s.full()}].insert(s.first->entity.begin(), s.first->entity.end());
+    }
+  }
+  std::map<std::vector<std::int32_t>, std::vector<std::string>> metrics_without;  // by these parts
+  for (const auto& [metric, have] : measured) {
+    const auto& all = parts.at(metric.first);
+    std::vector<std::int32_t> missing;
+    std::ranges::set_difference(all, have, std::back_inserter(missing));
+    if (!missing.empty() && 2 * missing.size() < all.size())
+      metrics_without[missing].push_back(metric.second);
+  }
+  for (const auto& [missing, metrics] : metrics_without) {
+    auto f = j.about(missing.size() == 1 ? missing[0] : -1, "WARN", "fact", "uncovered");
+    std::vector<std::string> names;
+    for (const auto row : missing) names.push_back(j.entities.name(row));
+    if (names.size() > 1) f.members = names;
+    f.action = "MONITOR";
+    f.evidence = "/cases";
+    f.text = first_of(names) + ": no value of " + first_of(metrics) + ", which most parts of this kind have";
+    j.add(std::move(f), missing);
+  }
+}
+
 }  // namespace
 
 void judge_imported(Judgement& j) {
@@ -91,6 +129,7 @@ void judge_imported(Judgement& j) {
         has_direction(s))
       judge_count(j, s);
   note_uncompared(j);
+  warn_of_unmeasured(j);
 }
 
 }  // namespace assay::verdict

@@ -134,6 +134,32 @@ TEST_F(ImportCsv, APartThatCountsFarMoreIsNamed) {
   EXPECT_TRUE(verdict::judge(import(counts(1, 0)), {}).findings.empty());
 }
 
+/// Rates of `parts` parts, each with a model.
+std::string rates(const char* metric, int parts, const char* model = "A") {
+  std::string text;
+  for (int n = 0; n < parts; ++n)
+    for (int s = 0; s < 5; ++s)
+      text += fmt::format("{}{},0,{},TFLOPS,higher,{},{},{}\n", model, n, metric, s,
+                          14 + 0.01 * ((n + s) % 5), model);
+  return text;
+}
+
+TEST_F(ImportCsv, APartWithoutAMetricThatMostHaveIsAWarning) {
+  const std::string columns = "node,device,metric,unit,better,sample,value,model\n";
+  const auto r = import(columns + rates("sgemm", 8) + rates("triad", 7) + rates("copy", 7));
+  const auto v = verdict::judge(r, {});
+  EXPECT_EQ(v.state, "WARN");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].kind, "uncovered");
+  EXPECT_THAT(v.findings[0].text,
+              StartsWith("A7/device0: no value of imported/copy:value, imported/triad:value"));
+  EXPECT_EQ(verdict::judge(import(columns + rates("sgemm", 8) + rates("triad", 8)), {}).state, "PASS");
+  // Four of eight may have been left out on purpose, and another model may lack what it does not support.
+  EXPECT_EQ(verdict::judge(import(columns + rates("sgemm", 8) + rates("triad", 4)), {}).state, "PASS");
+  const std::string mixed = rates("sgemm", 8) + rates("triad", 8) + rates("sgemm", 2, "B");
+  EXPECT_EQ(verdict::judge(import(columns + mixed), {}).state, "PASS");
+}
+
 TEST_F(ImportCsv, WhatIsComparedWithNothingIsSaid) {
   const auto v =
       verdict::judge(import(header + "n1,0,gpus,count,higher,0,8\nn2,0,gpus,count,higher,0,7\n"), {});
