@@ -102,7 +102,7 @@ class Mounts(StorageTest):
                         *limited, "--cases", "storage/" + case, shared=case.startswith("shared"), level="quick" if i < 2 else "standard")
                     self.assertTrue(in_time, result.stdout + result.stderr)
                     # Files of `local-read` are written within milliseconds: the disk may shrink when all of them are there.
-                    if result.returncode != PASS or in_time[0]:
+                    if result.returncode != PASS:
                         break
                     run("umount", self.data)
                 self.assert_code(result, INCONCLUSIVE)
@@ -202,6 +202,8 @@ class Mounts(StorageTest):
                     self.skipTest(f"no privilege: {self.dir} is on no file system of a disk that counts")
                 self.assertGreaterEqual(values["moved_share"][0], 0.95, "the process itself cannot tell them apart")
                 idle = values["device_share"][0] < 0.95
+                if values["device_share"][0] > 1.5:
+                    self.skipTest(f"noise: others moved {values['device_share'][0]:.1f} times as many bytes on the disk of {self.dir}")
                 self.assertEqual(idle, case == "local-read-0" and way == "cached", (case, way, values["device_share"]))
                 judged, cached = (values[name][values[name] == values[name]] for name in ("bandwidth", "bandwidth_cached"))
                 self.assertEqual((len(judged) == 0, len(cached) == 0), (idle, not idle))
