@@ -16,6 +16,8 @@ namespace {
 
 using results::not_taken;
 constexpr std::array ways = {Way::both, Way::out, Way::in};
+/// Of fewer groups the deletion t peels less than half, or is not known at all.
+constexpr std::size_t few_groups = 8;
 
 /// What a way costs a pair, by who it is sent by: the suspect is end `a` or `b` of it.
 void lift(Pair& p, bool suspect_is_a, Way way, double deficit) {
@@ -32,7 +34,8 @@ struct Population {
   std::array<double, 3> within{};
 };
 
-/// Too few groups to have a spread of their own: the error of a score follows from the members' spread.
+/// Few groups, of which some may be slow, have no spread of their own: the error of a score follows from the
+/// members' spread.
 /// Healthy ones may differ by more than that, so only a deficit of a fault counts.
 std::vector<Low> low_of_few(const Population& p, std::size_t way) {
   const std::vector<double>& scores = p.scores[way];
@@ -80,8 +83,10 @@ std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate
     centre[w] = median(clean);
     // Suspects are selected liberally, and the retest decides; the adjusted p counts every question
     // asked.
-    for (const auto& low :
-         p.size.empty() ? low_outliers(p.scores[w], options.alpha_screen) : low_of_few(p, w))
+    auto lows = low_outliers(p.scores[w], options.alpha_screen);
+    if (!p.size.empty())
+      for (const auto& low : low_of_few(p, w)) lows.push_back(low);
+    for (const auto& low : lows)
       if (low.deficit >= gate) best[low.index] = std::min(best[low.index], low.p_adjusted / share);
   }
   for (std::size_t i = 0; i < p.index.size(); ++i) {
@@ -135,7 +140,7 @@ Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t gr
     for (std::size_t w = 0; w < ways.size(); ++w)
       p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? not_taken : upper(members[w][g]));
   }
-  if (p.index.size() >= constants::network_deletion_population) return p;
+  if (p.index.size() >= few_groups) return p;
   for (const int g : p.index) p.size.push_back(members[0][at(g)].size());
   for (std::size_t w = 0; w < ways.size(); ++w) {
     std::vector<double> apart;
@@ -279,8 +284,13 @@ std::vector<Low> low_outliers(const std::vector<double>& values, double alpha) {
   if (n < constants::network_deletion_population) return found;
   if (n < constants::network_robust_population) {
     const double centre = median(values);
-    for (const auto& o : slow_by_deletion(values, alpha, constants::network_spread_floor))
-      found.push_back({o.index, centre - values[o.index], o.p});
+    // A value farther out than an outlier is one too: two equal ones hide each other.
+    const auto peeled = slow_by_deletion(values, alpha, constants::network_spread_floor);
+    double least = 1;
+    for (auto o = peeled.rbegin(); o != peeled.rend(); ++o) {
+      least = std::min(least, o->p);
+      found.push_back({o->index, centre - values[o->index], least});
+    }
     return found;
   }
   const RobustFit fit = robust_fit(values, constants::network_spread_floor);

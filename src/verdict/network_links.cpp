@@ -21,6 +21,9 @@ using results::not_taken;
 constexpr std::size_t least_round_rows = 16;
 /// Rows of pairs below one switch, or across switches, that are compared among themselves.
 constexpr std::size_t least_class_rows = 6;
+/// The quantile that stands for the rows of a round across switches: where a third of the switches is slow,
+/// and the round pairs none of these with one another, most rows are slow.
+constexpr double across_quantile = 0.9;
 
 std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) {
   return i < values.size() ? values[i] : -1;
@@ -74,9 +77,12 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
     const int cls = std::get<0>(key);
     if (values.size() >= least_round_rows && !(few_switches && crosses_switches(cls))) by_rounds.insert(cls);
   }
+  const auto usual = [](int cls, const std::vector<double>& values) {
+    return crosses_switches(cls) ? quantile(values, across_quantile) : median(values);
+  };
   std::map<int, double> class_centre;
   for (const auto& [cls, values] : by_class)
-    class_centre[cls] = by_rounds.contains(cls) ? median(values) : quantile(values, 0.75);
+    class_centre[cls] = by_rounds.contains(cls) ? usual(cls, values) : quantile(values, 0.75);
   // A few slow pairs are no measure of themselves.
   for (const auto& [cls, values] : by_class) {
     if (values.size() >= least_class_rows) continue;
@@ -91,7 +97,7 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
   for (const auto& [key, values] : by_round) {
     const int cls = std::get<0>(key);
     const bool enough = by_rounds.contains(cls) && values.size() >= least_round_rows;
-    round_centre[key] = enough ? median(values) : class_centre[cls];
+    round_centre[key] = enough ? usual(cls, values) : class_centre[cls];
   }
   std::vector<double> taken;
   for (auto& r : raw) {

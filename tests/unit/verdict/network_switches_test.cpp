@@ -42,6 +42,16 @@ TEST(VerdictSwitches, OfTwoSwitchesNoNodeBelowIsNamed) {
               UnorderedElementsAre("switch:L1", "sim02"));
 }
 
+/// Most pairs across switches are slow, and equal switches hide each other.
+TEST(VerdictSwitches, AThirdOfTheSwitches) {
+  EXPECT_THAT(failed(48, 6, 1, {"slow:leaf=0+1,percent=10"}), UnorderedElementsAre("switch:L0", "switch:L1"));
+  EXPECT_THAT(failed(64, 8, 1, {"slow:leaf=0+1+2,percent=30"}),
+              UnorderedElementsAre("switch:L0", "switch:L1", "switch:L2"));
+  for (const std::uint64_t seed : {1, 2})
+    EXPECT_THAT(failed(128, 16, seed, {"slow:leaf=0+1+2+3+4,percent=30"}),
+                UnorderedElementsAre("switch:L0", "switch:L1", "switch:L2", "switch:L3", "switch:L4"));
+}
+
 TEST(VerdictSwitches, AHealthyOneBesideTwoThatFailIsNotNamed) {
   EXPECT_THAT(
       failed(8, 5, 1, {"slow:leaf=0,percent=40,direction=tx", "slow:leaf=1,percent=60,direction=tx"}, 4),
