@@ -236,7 +236,7 @@ inline constexpr double nic_rate_share = 0.95;
 // links on; most such parts of a series.
 inline constexpr std::size_t shared_end_partners = 2;
 inline constexpr double shared_end_share = 0.75;
-inline constexpr std::size_t shared_end_most = 64;
+inline constexpr std::size_t shared_end_most = 512;
 
 // Inventory: relative difference up to which numbers are equal (firmware reserves varying amounts of memory).
 inline constexpr double inventory_tolerance = 0.01;

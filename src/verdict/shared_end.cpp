@@ -2,7 +2,6 @@
 #include "verdict/shared_end.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,12 +26,13 @@ struct Link {
 /// What a part sends or receives.
 struct EndTraffic {
   std::vector<Link*> links;
-  std::set<std::int32_t> partners;
+  std::set<std::int32_t> partners, met;  ///< met: also those of links that are explained already
   std::size_t slow = 0;
 
   void add(Link& link, std::int32_t partner) {
     links.push_back(&link);
     partners.insert(partner);
+    met.insert(partner);
     slow += link.below != nullptr ? 1 : 0;
   }
   bool mostly_slow() const {
@@ -64,8 +64,10 @@ class Ends {
       : j_(j), places_(places), links_(links) {
     for (const auto& l : links_)
       for (const auto end : {l.row->source, l.row->destination}) {
-        ends_of_node_[j_.entities.node(end)].insert(end);
-        nodes_of_switch_[places_.switch_of(end)].insert(j_.entities.node(end));
+        const auto node = j_.entities.node(end);
+        ends_of_node_[node].insert(end);
+        nodes_of_switch_[places_.switch_of(end)].insert(node);
+        if (l.below == nullptr) good_.insert(node);
       }
   }
 
@@ -140,7 +142,8 @@ class Ends {
     }
     std::erase_if(paths, [&](const auto& path) {
       const auto& [low, high] = path.first;
-      return shown[path.first][low] < 2 || shown[path.first][high] < 2;
+      return shown[path.first][low] < 2 || shown[path.first][high] < 2 ||
+             !slow_between(path.second.links, false);
     });
     std::optional<EndClaim> most;
     for (auto& [key, c] : paths)
@@ -157,8 +160,11 @@ class Ends {
     std::map<std::int32_t, std::pair<EndTraffic, EndTraffic>> parts;  // sent, received
     for (auto& l : links_) {
       const auto from = part_of(l.row->source, level), to = part_of(l.row->destination, level);
-      if (l.part >= 0 || from == to) continue;  // what stays inside says nothing
-      if (from >= 0 && to >= 0) {
+      if (from < 0 || to < 0 || from == to) continue;  // what stays inside says nothing
+      if (l.part >= 0) {
+        parts[from].first.met.insert(to);
+        parts[to].second.met.insert(from);
+      } else {
         parts[from].first.add(l, to);
         parts[to].second.add(l, from);
       }
@@ -168,8 +174,8 @@ class Ends {
     std::pair<std::size_t, double> most{0, 0.0};
     // Of two parts with slow links between them only the one whose partner is as it should be with others.
     const auto alone = [&](const EndTraffic& t, bool sent) {
-      return level == Level::leaf && !t.links.empty() && t.mostly_slow() &&
-             std::none_of(t.partners.begin(), t.partners.end(), [&](std::int32_t partner) {
+      return (level == Level::leaf || t.met.size() >= constants::shared_end_partners) && !t.links.empty() &&
+             t.mostly_slow() && std::none_of(t.partners.begin(), t.partners.end(), [&](std::int32_t partner) {
                const auto& of = parts.at(partner);
                return (sent ? of.second : of.first).mostly_slow();
              });
@@ -178,7 +184,7 @@ class Ends {
       auto& [sent, received] = traffic;
       EndClaim c{part, -1, {}, sent.bad() || alone(sent, true), received.bad() || alone(received, false),
                  level};
-      if (level == Level::leaf && (c.out || c.in) && !every_node(part)) continue;
+      if (level == Level::leaf && (c.out || c.in) && !every_node(part, c.out, c.in)) continue;
       if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
       std::size_t slow = 0;
       for (const auto& [bad, t] : {std::pair(c.out, &sent), std::pair(c.in, &received)}) {
@@ -195,23 +201,22 @@ class Ends {
     return best;
   }
 
-  /// A switch of one node is not told from it. A switch is at fault only if none of its nodes is as it should
-  /// be across it, and what stays below it is: between nodes that are not slow themselves, where there are
-  /// such.
-  bool every_node(std::int32_t leaf) {
+  /// A switch of one node is not told from it. A switch is at fault only if each of its nodes is slow across
+  /// it, the way that it is, and what stays below it is not: between nodes that are not slow themselves,
+  /// where there are such.
+  bool every_node(std::int32_t leaf, bool out, bool in) {
     if (nodes_of_switch_.at(leaf).size() < 2) return false;
     if (slow_below(leaf)) return false;
     std::map<std::int32_t, EndTraffic> by_node;
     for (auto& l : links_) {
       const bool from = places_.switch_of(l.row->source) == leaf,
                  to = places_.switch_of(l.row->destination) == leaf;
-      if (from == to) continue;
+      if (from == to || (from ? !out : !in)) continue;
       by_node[j_.entities.node(from ? l.row->source : l.row->destination)].add(
           l, from ? l.row->destination : l.row->source);
     }
-    return std::all_of(by_node.begin(), by_node.end(), [](const auto& node) {
-      return !node.second.enough() || 2 * node.second.slow >= node.second.links.size();
-    });
+    return std::all_of(by_node.begin(), by_node.end(),
+                       [](const auto& node) { return !node.second.enough() || node.second.mostly_slow(); });
   }
 
   bool slow_below(std::int32_t leaf) {
@@ -221,26 +226,25 @@ class Ends {
       for (auto& l : links_)
         if (places_.switch_of(l.row->source) == leaf && places_.switch_of(l.row->destination) == leaf)
           links.push_back(&l);
-      known->second = inside_is_slow(links);
+      known->second = slow_between(links, true);
     }
     return known->second;
   }
 
-  bool inside_is_slow(const std::vector<Link*>& links) const {
-    std::map<std::int32_t, bool> good;  // whether a node has a link as it should be
-    const auto ends = [&](const Link* l) {
-      return std::array{j_.entities.node(l->row->source), j_.entities.node(l->row->destination)};
-    };
-    for (const auto* l : links)
-      for (const auto node : ends(l)) good[node] = good[node] || l->below == nullptr;
+  /// By the links between nodes that have a link as it should be, where there are such; `else_nodes` where
+  /// each link has an end without one, which may be why.
+  bool slow_between(const std::vector<Link*>& links, bool else_nodes) const {
     EndTraffic all, between_good;
+    bool nodes = false;
     for (auto* l : links) {
+      const bool from = good_.contains(j_.entities.node(l->row->source)),
+                 to = good_.contains(j_.entities.node(l->row->destination));
       all.add(*l, -1);
-      const auto nodes = ends(l);
-      if (good[nodes[0]] && good[nodes[1]]) between_good.add(*l, -1);
+      if (from && to) between_good.add(*l, -1);
+      nodes = nodes || from != to;
     }
-    const EndTraffic& told = between_good.links.empty() ? all : between_good;
-    return !told.links.empty() && told.mostly_slow();
+    if (!between_good.links.empty()) return between_good.mostly_slow();
+    return !links.empty() && all.mostly_slow() && (!nodes || else_nodes);
   }
 
   /// A node with several NICs or devices is at fault only if each of them is; a NIC that was measured by
@@ -270,6 +274,7 @@ class Ends {
   const network::Places& places_;
   std::vector<Link>& links_;
   std::map<std::int32_t, std::set<std::int32_t>> ends_of_node_, nodes_of_switch_;
+  std::set<std::int32_t> good_;              ///< nodes with a link as it should be
   std::map<std::int32_t, bool> slow_below_;  ///< of a switch, as it was asked for
 };
 

@@ -3,6 +3,7 @@
 // down, link by link; nothing is drawn or modelled.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/unit/fabricate.hpp"
@@ -20,6 +21,7 @@ using ::testing::UnorderedElementsAre;
 using Rate = std::function<double(const std::string& from, const std::string& to)>;
 
 bool of(const std::string& end, const std::string& node) { return end.starts_with(node + "/"); }
+int number(const std::string& end) { return std::stoi(end.substr(4)); }
 
 /// Pairs of all devices (or NICs) of different nodes, both ways.
 results::Results links(int nodes, int devices, const Rate& rate, const std::string& kind = "device",
@@ -130,6 +132,26 @@ TEST(SharedEnd, PartnersOfASlowPartAreNotNamed) {
   EXPECT_THAT(failed(r), UnorderedElementsAre("node node4", "node node5"));
 }
 
+TEST(SharedEnd, ANodeWhoseOtherLinksArePartOfAnotherSlowOne) {
+  const auto r = links(6, 1, [](const auto& a, const auto& b) {
+    const auto hit = [&](const char* node) { return of(a, node) || of(b, node); };
+    if (hit("node1") && !hit("node0") && !hit("node2")) return 0.0;  // not measured
+    return hit("node0") || hit("node1") ? 5e9 : 1e10;
+  });
+  EXPECT_THAT(failed(r), UnorderedElementsAre("node node0", "node node1"));
+}
+
+TEST(SharedEnd, SeventyOfManyNodes) {
+  const auto r = links(160, 1, [&](const auto& a, const auto& b) {
+    const auto [low, high] = std::minmax(number(a), number(b));
+    if (low >= 70) return high - low <= 4 ? 1e10 : 0.0;  // 0: not measured
+    return high >= 70 && (high - low) % 90 < 4 ? 5e9 : 0.0;
+  });
+  const auto names = failed(r);
+  EXPECT_THAT(names, SizeIs(70));
+  EXPECT_THAT(names, ::testing::Each(::testing::StartsWith("node node")));
+}
+
 TEST(SharedEnd, CommonSlownessNamesNoPart) {
   EXPECT_THAT(failed(links(3, 1, [](const auto&, const auto&) { return 5e9; })), SizeIs(6));
   EXPECT_THAT(failed(links(2, 1, [](const auto&, const auto&) { return 5e9; })), SizeIs(2));
@@ -138,15 +160,15 @@ TEST(SharedEnd, CommonSlownessNamesNoPart) {
   EXPECT_THAT(failed(links(6, 1, [](const auto&, const auto&) { return 1e10; })), IsEmpty());
 }
 
-/// Node n hangs on switch n / 2.
-void add_switches(results::Results& r, int nodes) {
+/// Node n hangs on switch n / below.
+void add_switches(results::Results& r, int nodes, int below = 2) {
   results::InventoryTable table;
   table.entity = rows_of_kind(r, "nic");
   std::vector<std::string> leaves;
-  for (int n = 0; n < nodes; ++n) leaves.push_back("leaf" + std::to_string(n / 2));
+  for (int n = 0; n < nodes; ++n) leaves.push_back("leaf" + std::to_string(n / below));
   table.text["switch"] = leaves;
   r.inventory["nic"] = table;
-  for (int l = 0; l < nodes / 2; ++l)
+  for (int l = 0; l < nodes / below; ++l)
     r.entities.push_back({"switch", "", "path", "switch:leaf" + std::to_string(l), 0, -1});
 }
 
@@ -157,6 +179,28 @@ TEST(SharedEnd, ASwitchWhoseUplinkIsSlow) {
   });
   add_switches(r, 6);
   EXPECT_EQ(failed(r), std::vector<std::string>{"switch switch:leaf0"});
+  // One way only.
+  auto up = links(6, 1, [](const auto& a, const auto& b) {
+    const auto below = [](const std::string& end) { return of(end, "node0") || of(end, "node1"); };
+    return below(a) && !below(b) ? 5e9 : 1e10;
+  });
+  add_switches(up, 6);
+  EXPECT_EQ(failed(up), std::vector<std::string>{"switch switch:leaf0"});
+}
+
+/// Three quarters of all links across each switch are slow, and all that were measured between two switches.
+TEST(SharedEnd, EverySecondNodeIsNoSwitchAndNoPath) {
+  const auto slow = [](const auto& a, const auto& b) { return number(a) % 2 == 0 || number(b) % 2 == 0; };
+  auto all = links(12, 1, [&](const auto& a, const auto& b) { return slow(a, b) ? 5e9 : 1e10; });
+  add_switches(all, 12, 4);
+  EXPECT_THAT(failed(all), UnorderedElementsAre("node node0", "node node2", "node node4", "node node6",
+                                                "node node8", "node node10"));
+  auto path = links(8, 1, [&](const auto& a, const auto& b) {
+    if (slow(a, b)) return 5e9;
+    return number(a) / 4 == number(b) / 4 ? 1e10 : 0.0;  // 0: not measured
+  });
+  add_switches(path, 8, 4);
+  EXPECT_THAT(failed(path), UnorderedElementsAre("node node0", "node node2", "node node4", "node node6"));
 }
 
 /// Of two switches nobody knows which one is slow, and no node is at fault.
