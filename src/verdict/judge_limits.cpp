@@ -31,12 +31,10 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
   take_retests(j, s, below);
   const std::string what = std::string(is_min ? "limit min " : "limit max ") + bound_text;
   below = one_for_each_communicator(j, s, below);
-  explain_by_ends(j, s, {rows.begin(), rows.end()}, below, "limit", what);
-  if (below.size() > constants::list_members && 2 * below.size() > rows.size()) {
-    add_population(j, s, below, rows.size(), "limit", what);
-    return;
-  }
-  for (const auto& b : below) j.add(magnitude(j, s, b, "limit", what), b.rows);
+  std::vector<const SeriesRow*> all(rows.begin(), rows.end());
+  explain_by_ends(j, s, all, below, "limit", what);
+  add_below(j, s, std::move(below), all.size(), constants::list_members + 1, "limit",
+            [&](const Below&) { return what; });
 }
 
 void check_unit(const Limit& limit, const Series& s, const std::string& file) {

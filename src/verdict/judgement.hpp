@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -160,9 +161,13 @@ bool confirmed_below(const Judgement& j, const Below& b);
 /// A claim of magnitude, FAIL when confirmed and WARN otherwise; `what` names the bound ("limit 10 GB/s").
 results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
                            const std::string& reference_kind, const std::string& what);
-/// One finding for a whole population below its bound, with its members.
-void add_population(Judgement& j, const Series& s, const std::vector<Below>& below, std::size_t population,
-                    const std::string& reference_kind, const std::string& what);
+/// Measured again and not surely below any more: it counts as within its bound, and is a note.
+bool cleared(const Below& b);
+/// What is beyond a bound: one finding with members where it is `least` and more than half of a population,
+/// else one each. `what` as above.
+void add_below(Judgement& j, const Series& s, std::vector<Below> below, std::size_t population,
+               std::size_t least, const std::string& reference_kind,
+               const std::function<std::string(const Below&)>& what);
 /// Rows whose state a series row decides: the entity, or both ends of a link.
 std::vector<std::int32_t> rows_of(const SeriesRow& row);
 std::string name_of(const Judgement& j, const SeriesRow& row);

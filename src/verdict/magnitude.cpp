@@ -46,10 +46,9 @@ bool surely_below(const Below& b) {
   return low > 0;
 }
 
-/// Measured again, and not surely so any more: a note.
-bool cleared(const Below& b) { return b.retested && !surely_below(b); }
-
 }  // namespace
+
+bool cleared(const Below& b) { return b.retested && !surely_below(b); }
 
 bool confirmed_below(const Judgement& j, const Below& b) {
   const bool coarse =
@@ -102,6 +101,9 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
   return f;
 }
 
+namespace {
+
+/// One finding for a whole population below its bound, with its members.
 void add_population(Judgement& j, const Series& s, const std::vector<Below>& below, std::size_t population,
                     const std::string& reference_kind, const std::string& what) {
   std::vector<double> values, references;
@@ -120,7 +122,7 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
   }
   auto f = magnitude(j, s, *worst, reference_kind, what);
   const std::string worst_name = f.name;
-  f.severity = confirmed ? "FAIL" : std::all_of(below.begin(), below.end(), cleared) ? "INFO" : "WARN";
+  f.severity = confirmed ? "FAIL" : "WARN";
   f.confirmed = confirmed;
   f.level = f.name = "cluster";
   f.id.clear();
@@ -139,6 +141,23 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
            format_quantity(*f.value, s.unit) + ", " + what + ", worst " + worst_name + " " +
            format_quantity(worst->value, s.unit) + "; members " + first_of(f.members);
   j.add(std::move(f), rows);
+}
+
+}  // namespace
+
+void add_below(Judgement& j, const Series& s, std::vector<Below> below, std::size_t population,
+               std::size_t least, const std::string& reference_kind,
+               const std::function<std::string(const Below&)>& what) {
+  const auto last =
+      std::stable_partition(below.begin(), below.end(), [](const Below& b) { return !cleared(b); });
+  const auto count = static_cast<std::size_t>(last - below.begin());
+  auto single = below.begin();
+  if (count >= least && 2 * count > population) {
+    add_population(j, s, {below.begin(), last}, population, reference_kind, what(below.front()));
+    single = last;
+  }
+  for (; single != below.end(); ++single)
+    j.add(magnitude(j, s, *single, reference_kind, what(*single)), single->rows);
 }
 
 }  // namespace assay::verdict

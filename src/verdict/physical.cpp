@@ -36,14 +36,17 @@ Numbers numbers_of(const Judgement& j, const char* kind, std::initializer_list<c
   return numbers;
 }
 
-/// Findings for one series: one for the population when its median is below, else one for each entity.
-void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const std::string& what_prefix) {
+using Judged = std::function<std::vector<Below>(const std::vector<Below>&)>;
+
+/// Findings for one series: for the parts that explain links below the bound, for the population when most of
+/// the rest is below, else one for each entity. `judged`, if given, picks the entities whose rate tells of
+/// themselves; where others are explained it is asked again for the rest.
+void settle(Judgement& j, const Series& s, std::vector<Below> all, const std::string& what_prefix,
+            const Judged& judged = {}) {
+  if (judged) all = judged(all);
   std::vector<Below> below;
-  std::vector<double> ratios;
-  for (const auto& b : all) {
-    ratios.push_back(b.value / b.reference);
-    if (b.value < b.reference) below.push_back(b);
-  }
+  std::copy_if(all.begin(), all.end(), std::back_inserter(below),
+               [](const Below& b) { return b.value < b.reference; });
   if (below.empty()) return;
   take_retests(j, s, below);
   const bool own = !s.is_of(results::MetricClass::collective);  // else the ranks are no population
@@ -52,12 +55,15 @@ void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const 
   std::vector<const SeriesRow*> rows;
   for (const auto& b : all) rows.push_back(b.row);
   explain_by_ends(j, s, rows, below, "physical", what(below.front()));
-  if (below.empty()) return;
-  if (own && all.size() >= constants::population_min && median(ratios) < 1.0) {
-    add_population(j, s, below, all.size(), "physical", what(below.front()));
-    return;
+  if (judged && rows.size() < all.size()) {
+    const std::set<const SeriesRow*> left(rows.begin(), rows.end());
+    std::erase_if(all, [&](const Below& b) { return !left.contains(b.row); });
+    std::set<const SeriesRow*> kept;
+    for (const auto& b : judged(all)) kept.insert(b.row);
+    std::erase_if(below, [&](const Below& b) { return !kept.contains(b.row); });
   }
-  for (const auto& b : below) j.add(magnitude(j, s, b, "physical", what(b)), b.rows);
+  const bool population = own && rows.size() >= constants::population_min;
+  add_below(j, s, std::move(below), rows.size(), population ? 1 : rows.size() + 1, "physical", what);
 }
 
 bool any_uncovered(const Judgement& j) {
@@ -223,7 +229,8 @@ void judge_nic_pairs(Judgement& j) {
       all.push_back({&row, row.entity, rows_of(row), row.median, constants::nic_floor_fraction * share,
                      row.standard_error, row.n, true, false});
     }
-    settle(j, s, without_traffic(j, all), "physical floor");
+    settle(j, s, std::move(all), "physical floor",
+           [&](const std::vector<Below>& pairs) { return without_traffic(j, pairs); });
   }
 }
 

@@ -297,11 +297,12 @@ const Below& median_of(const EndClaim& c) {
 
 }  // namespace
 
-void explain_by_ends(Judgement& j, const Series& s, const std::vector<const SeriesRow*>& all,
+void explain_by_ends(Judgement& j, const Series& s, std::vector<const SeriesRow*>& all,
                      std::vector<Below>& below, const std::string& reference_kind, const std::string& what) {
   if (s.kind != "link" || below.size() < constants::shared_end_partners) return;
   std::map<const SeriesRow*, const Below*> slow;
-  for (const auto& b : below) slow[b.row] = &b;
+  for (const auto& b : below)
+    if (!cleared(b)) slow[b.row] = &b;
   std::vector<Link> links;
   for (const auto* row : all) {
     if (row->source < 0 || row->destination < 0) continue;
@@ -339,6 +340,7 @@ void explain_by_ends(Judgement& j, const Series& s, const std::vector<const Seri
   for (const auto& l : links)
     if (l.part >= 0) explained.insert(l.row);
   std::erase_if(below, [&](const Below& b) { return explained.contains(b.row); });
+  std::erase_if(all, [&](const SeriesRow* row) { return explained.contains(row); });
 }
 
 }  // namespace assay::verdict

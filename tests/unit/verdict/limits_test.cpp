@@ -285,6 +285,27 @@ TEST(VerdictLimits, LinkRetestsAreRoundsOfDisjointPairs) {
                                                  HasSubstr("median of 3 of the 3 links it sends over")));
 }
 
+TEST(VerdictLimits, APartThatTheRetestClearedIsNoMember) {
+  auto r = healthy(12);
+  const auto slow = [&](std::size_t parts) {
+    auto c = first_case(r);
+    for (std::size_t i = 0; i < parts * c.samples(); ++i) c.metrics[0].values[i] *= 0.8;
+    return c;
+  };
+  auto again = slow(9);
+  again.name += ".c1";
+  first_case(r) = slow(10);
+  r.cases.push_back(again);
+  const auto v = judge(r, limit(any_gemm, "min = \"90 GFLOP/s\""));
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U);
+  EXPECT_EQ(v.findings[0].members.size(), 9U);
+  EXPECT_EQ(state_of(r, v, "node8"), "FAIL");
+  EXPECT_EQ(state_of(r, v, "node9"), "PASS");
+  const auto* note = find_kind(v, "intermittent");
+  ASSERT_NE(note, nullptr);
+  EXPECT_EQ(note->name, "node9/cores0-1");
+}
+
 TEST(VerdictLimits, ACollectiveIsOneFindingAndAccusesNoRank) {
   for (const std::string scope : {"world", "leader", "node"}) {
     auto r = cluster(3, 2);

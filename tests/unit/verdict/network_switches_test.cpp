@@ -52,6 +52,22 @@ TEST(VerdictSwitches, AThirdOfTheSwitches) {
                 UnorderedElementsAre("switch:L0", "switch:L1", "switch:L2", "switch:L3", "switch:L4"));
 }
 
+/// Traffic slows single pairs, most of them of nodes whose partners are below slow switches or slow.
+TEST(VerdictSwitches, OtherPairsOfHealthyNodesAreNoFindings) {
+  std::set<std::string> switches, nodes;
+  std::string leaves, every_second;
+  for (int i = 0; i < 8; ++i) {
+    switches.insert("switch:L" + std::to_string(i));
+    leaves += (i > 0 ? "+" : "") + std::to_string(i);
+  }
+  EXPECT_EQ(failed(80, 20, 55002, {"slow:leaf=" + leaves + ",percent=30"}), switches);
+  for (int i = 0; i < 48; i += 2) {
+    nodes.insert((i < 10 ? "sim0" : "sim") + std::to_string(i));
+    every_second += (i > 0 ? "+" : "") + std::to_string(i);
+  }
+  EXPECT_EQ(failed(48, 6, 100, {"slow:node=" + every_second + ",nic=0,percent=30"}), nodes);
+}
+
 TEST(VerdictSwitches, AHealthyOneBesideTwoThatFailIsNotNamed) {
   EXPECT_THAT(
       failed(8, 5, 1, {"slow:leaf=0,percent=40,direction=tx", "slow:leaf=1,percent=60,direction=tx"}, 4),

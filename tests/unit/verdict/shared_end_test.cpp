@@ -141,6 +141,23 @@ TEST(SharedEnd, ANodeWhoseOtherLinksArePartOfAnotherSlowOne) {
   EXPECT_THAT(failed(r), UnorderedElementsAre("node node0", "node node1"));
 }
 
+TEST(SharedEnd, ALinkThatTheRetestClearedCountsAsWithin) {
+  const auto rate = [](bool again) {
+    return [again](const std::string& a, const std::string& b) {
+      if (of(a, "node3") && of(b, "node2")) return again ? 1e10 : 8.5e9;
+      const auto hit = [&](const char* node) { return of(a, node) || of(b, node); };
+      return hit("node0") || hit("node1") ? 5e9 : 1e10;
+    };
+  };
+  auto r = links(4, 1, rate(false));
+  auto again = first_case(r);
+  const auto now = links(4, 1, rate(true));
+  again.metrics = now.cases[0].metrics;
+  again.name += ".c1";
+  r.cases.push_back(again);
+  EXPECT_THAT(failed(r), UnorderedElementsAre("node node0", "node node1"));
+}
+
 TEST(SharedEnd, SeventyOfManyNodes) {
   const auto r = links(160, 1, [&](const auto& a, const auto& b) {
     const auto [low, high] = std::minmax(number(a), number(b));
