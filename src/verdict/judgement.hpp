@@ -161,7 +161,7 @@ bool confirmed_below(const Judgement& j, const Below& b);
 /// A claim of magnitude, FAIL when confirmed and WARN otherwise; `what` names the bound ("limit 10 GB/s").
 results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
                            const std::string& reference_kind, const std::string& what);
-/// Measured again and not surely below any more: it counts as within its bound, and is a note.
+/// Measured again and not surely below any more: a note.
 bool cleared(const Below& b);
 /// What is beyond a bound: one finding with members where it is `least` and more than half of a population,
 /// else one each. `what` as above.

@@ -58,7 +58,11 @@ class Relief {
   bool explains(const Found& found) const {
     const auto& f = found.finding;
     const Series* s = links_of(j_, f);
-    if (s == nullptr || f.level == "switch") return false;
+    if (s == nullptr) return false;
+    if (f.level == "switch") {  // a path between a switch that fails and another
+      const std::set<std::int32_t> rows(found.rows.begin(), found.rows.end());
+      return rows.size() == 2 && (switches_.contains(*rows.begin()) || switches_.contains(*rows.rbegin()));
+    }
     if (f.level == "link") {
       const auto row = row_named(*s, f.name);
       return row != nullptr && crosses(*row);

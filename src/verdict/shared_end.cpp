@@ -15,12 +15,17 @@
 namespace assay::verdict {
 namespace {
 
+/// Share of its links across that is slow at each node of a slow switch: more than a healthy node has where
+/// half of its partners are slow, less than the switch as a whole, from which single nodes deviate.
+constexpr double every_node_share = 0.6;
+
 enum class Level { leaf, path, node, end };  ///< path: from one switch to another
 
 struct Link {
   const SeriesRow* row = nullptr;
   const Below* below = nullptr;  ///< null: within its bound
   std::int32_t part = -1;        ///< row of /entities that explains it
+  bool counts = true;            ///< not what the retest cleared: near the bound it says nothing
 };
 
 /// What a part sends or receives.
@@ -30,6 +35,7 @@ struct EndTraffic {
   std::size_t slow = 0;
 
   void add(Link& link, std::int32_t partner) {
+    if (!link.counts) return;
     links.push_back(&link);
     partners.insert(partner);
     met.insert(partner);
@@ -67,7 +73,7 @@ class Ends {
         const auto node = j_.entities.node(end);
         ends_of_node_[node].insert(end);
         nodes_of_switch_[places_.switch_of(end)].insert(node);
-        if (l.below == nullptr) good_.insert(node);
+        if (l.below == nullptr && l.counts) good_.insert(node);
       }
   }
 
@@ -83,7 +89,8 @@ class Ends {
       }
     std::size_t others = 0, good = 0;
     for (const auto& l : links_) {
-      if (std::any_of(all.begin(), all.end(), [&](const EndClaim& c) { return touches(l, c); })) continue;
+      if (!l.counts || std::any_of(all.begin(), all.end(), [&](const EndClaim& c) { return touches(l, c); }))
+        continue;
       ++others;
       good += l.below == nullptr ? 1 : 0;
     }
@@ -174,16 +181,19 @@ class Ends {
     std::pair<std::size_t, double> most{0, 0.0};
     // Of two parts with slow links between them only the one whose partner is as it should be with others.
     const auto alone = [&](const EndTraffic& t, bool sent) {
-      return (level == Level::leaf || t.met.size() >= constants::shared_end_partners) && !t.links.empty() &&
-             t.mostly_slow() && std::none_of(t.partners.begin(), t.partners.end(), [&](std::int32_t partner) {
+      return !t.links.empty() && t.mostly_slow() &&
+             std::none_of(t.partners.begin(), t.partners.end(), [&](std::int32_t partner) {
                const auto& of = parts.at(partner);
                return (sent ? of.second : of.first).mostly_slow();
              });
     };
     for (auto& [part, traffic] : parts) {
       auto& [sent, received] = traffic;
-      EndClaim c{part, -1, {}, sent.bad() || alone(sent, true), received.bad() || alone(received, false),
-                 level};
+      const bool out = alone(sent, true), in = alone(received, false);
+      // Of a node or its NIC traffic may slow the one link that is left, hardly both ways.
+      const bool enough =
+          level == Level::leaf || (out && in && sent.met.size() >= constants::shared_end_partners);
+      EndClaim c{part, -1, {}, sent.bad() || (out && enough), received.bad() || (in && enough), level};
       if (level == Level::leaf && (c.out || c.in) && !every_node(part, c.out, c.in)) continue;
       if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
       std::size_t slow = 0;
@@ -215,8 +225,10 @@ class Ends {
       by_node[j_.entities.node(from ? l.row->source : l.row->destination)].add(
           l, from ? l.row->destination : l.row->source);
     }
-    return std::all_of(by_node.begin(), by_node.end(),
-                       [](const auto& node) { return !node.second.enough() || node.second.mostly_slow(); });
+    return std::all_of(by_node.begin(), by_node.end(), [](const auto& node) {
+      return !node.second.enough() || static_cast<double>(node.second.slow) >=
+                                          every_node_share * static_cast<double>(node.second.links.size());
+    });
   }
 
   bool slow_below(std::int32_t leaf) {
@@ -301,13 +313,14 @@ void explain_by_ends(Judgement& j, const Series& s, std::vector<const SeriesRow*
                      std::vector<Below>& below, const std::string& reference_kind, const std::string& what) {
   if (s.kind != "link" || below.size() < constants::shared_end_partners) return;
   std::map<const SeriesRow*, const Below*> slow;
-  for (const auto& b : below)
-    if (!cleared(b)) slow[b.row] = &b;
+  for (const auto& b : below) slow[b.row] = &b;
   std::vector<Link> links;
   for (const auto* row : all) {
     if (row->source < 0 || row->destination < 0) continue;
     const auto it = slow.find(row);
-    links.push_back({row, it == slow.end() ? nullptr : it->second, -1});
+    const Below* own = it == slow.end() ? nullptr : it->second;
+    const bool counts = own == nullptr || !cleared(*own);
+    links.push_back({row, counts ? own : nullptr, -1, counts});
   }
   const network::Places places(j);
   const auto claims = Ends(j, places, links).claims();
@@ -331,6 +344,7 @@ void explain_by_ends(Judgement& j, const Series& s, std::vector<const SeriesRow*
       f.text += "; either switch or what joins them";
       f.text.insert(f.name.size(), " and " + j.entities.name(c.other));
       f.name += " and " + j.entities.name(c.other);
+      f.id.clear();
       j.add(std::move(f), {c.part, c.other});
     } else {
       j.add(std::move(f), {c.part});

@@ -8,6 +8,8 @@ namespace assay {
 namespace {
 
 using namespace network_rig;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 /// The parts that FAIL; of a path between two switches both of its name.
@@ -22,6 +24,11 @@ std::set<std::string> failed(std::int64_t nodes, std::int64_t leaves, std::uint6
   std::set<std::string> names;
   for (const auto& f : run.verdict->findings)
     if (f.severity == "FAIL") names.insert(f.name);
+  // No switch fails without a finding that names it.
+  for (const auto& state : run.verdict->entities) {
+    const auto& e = run.entities[static_cast<std::size_t>(state.entity)];
+    if (e.kind == "switch" && state.state == "FAIL") EXPECT_THAT(names, Contains(HasSubstr(e.name)));
+  }
   return names;
 }
 
@@ -30,6 +37,9 @@ TEST(VerdictSwitches, LinksNearTheFloorAreToldByTheirSwitch) {
     EXPECT_THAT(failed(64, 8, seed, {"slow:leaf=2,percent=15"}), UnorderedElementsAre("switch:L2"));
     EXPECT_THAT(failed(24, 4, seed, {"slow:leaf=2,percent=15"}), UnorderedElementsAre("switch:L2"));
   }
+  // All links of single paths are beyond it.
+  EXPECT_THAT(failed(64, 8, 5003, {"slow:leaf=2,percent=15.5"}), UnorderedElementsAre("switch:L2"));
+  EXPECT_THAT(failed(144, 12, 5002, {"slow:leaf=1,percent=12"}), UnorderedElementsAre("switch:L1"));
 }
 
 TEST(VerdictSwitches, OfTwoSwitchesNoNodeBelowIsNamed) {
