@@ -27,7 +27,9 @@ std::set<std::string> failed(std::int64_t nodes, std::int64_t leaves, std::uint6
   // No switch fails without a finding that names it.
   for (const auto& state : run.verdict->entities) {
     const auto& e = run.entities[static_cast<std::size_t>(state.entity)];
-    if (e.kind == "switch" && state.state == "FAIL") EXPECT_THAT(names, Contains(HasSubstr(e.name)));
+    if (e.kind == "switch" && state.state == "FAIL") {
+      EXPECT_THAT(names, Contains(HasSubstr(e.name)));
+    }
   }
   return names;
 }
