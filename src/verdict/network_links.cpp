@@ -133,9 +133,8 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
     const auto count =
         r < c.count.size() && m->per_sample ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
     for (std::size_t s = 0; s < std::min(count, width); ++s) {
-      const double value = all[r * width + s];
-      if (bounded(value) > 0 && std::isfinite(bounded(value)))
-        taken.emplace_back(round_at(r, s), sign * std::log(value));
+      const double value = bounded(all[r * width + s]);
+      if (value > 0 && std::isfinite(value)) taken.emplace_back(round_at(r, s), sign * std::log(value));
     }
     const auto earlier = [](const auto& a, const auto& b) { return a.first < b.first; };
     std::stable_sort(taken.begin(), taken.end(), earlier);

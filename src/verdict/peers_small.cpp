@@ -177,7 +177,7 @@ void judge_small_populations(Judgement& j) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
       auto& p = groups[i];
       p.z = z;
-      p.shared = i % 2 == 1;
+      p.shared = group_shares_cores(i);
       if (p.rows.size() >= 2) judge_group(s, p, found);
     }
   }

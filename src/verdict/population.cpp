@@ -180,8 +180,8 @@ std::vector<Population> populations_of(const Judgement& j, const Series& series,
   for (std::size_t i = 0; i < populations.size(); ++i) {
     auto& p = populations[i];
     p.series = &series;
-    p.stratum = static_cast<std::int32_t>(i / 2);
-    p.shared = i % 2 == 1;
+    p.stratum = stratum_of_group(i);
+    p.shared = group_shares_cores(i);
   }
   std::erase_if(populations, [](const Population& p) { return p.size() < 2; });
   for (auto& p : populations) {

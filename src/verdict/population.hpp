@@ -100,6 +100,10 @@ bool is_population(const Series& s);
 /// peers, unless they take turns: the scheduler decides their rates.
 std::size_t peer_group(const Judgement& j, const Series& s, const SeriesRow& row) noexcept;
 std::size_t peer_groups(const Series& s) noexcept;
+constexpr std::int32_t stratum_of_group(std::size_t group) noexcept {
+  return static_cast<std::int32_t>(group / 2);
+}
+constexpr bool group_shares_cores(std::size_t group) noexcept { return group % 2 == 1; }
 
 /// One population per group of peers; clock and recorded groups taken out, split test done. Those of one
 /// member are left out.

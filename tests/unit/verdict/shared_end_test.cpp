@@ -141,7 +141,7 @@ TEST(SharedEnd, ANodeWhoseOtherLinksArePartOfAnotherSlowOne) {
   EXPECT_THAT(failed(r), UnorderedElementsAre("node node0", "node node1"));
 }
 
-TEST(SharedEnd, ALinkThatTheRetestClearedCountsAsWithin) {
+TEST(SharedEnd, ALinkThatTheRetestClearedDoesNotCount) {
   const auto rate = [](bool again) {
     return [again](const std::string& a, const std::string& b) {
       if (of(a, "node3") && of(b, "node2")) return again ? 1e10 : 8.5e9;
