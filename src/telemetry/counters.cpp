@@ -288,38 +288,12 @@ CounterSet CounterSet::probe(const std::string& node_name, const std::string& ro
 
 bool names_counter(const std::string& glob) {
   static const std::vector<std::string> known = [] {
-    std::vector<std::string> names{"edac",
-                                   "edac_ce",
-                                   "edac_ue",
-                                   "aer",
-                                   "aer_correctable",
-                                   "aer_nonfatal",
-                                   "aer_fatal",
-                                   "mce",
-                                   "mce_threshold",
-                                   "mce_deferred",
-                                   "nic",
-                                   "mce_uncorrected",
-                                   "thermal_throttle",
-                                   "throttle_core",
-                                   "throttle_package",
-                                   "rx_bytes",
-                                   "tx_bytes",
-                                   "rx_errors",
-                                   "tx_errors",
-                                   "rx_crc_errors",
-                                   "driver",
-                                   "carrier_changes",
-                                   "driver_errors",
-                                   "driver_flow",
-                                   "infiniband",
-                                   "symbol_error",
-                                   "port_rcv_errors",
-                                   "link_downed",
-                                   "nvml",
-                                   "link_error_recovery",
-                                   "xid",
-                                   "local_link_integrity_errors"};
+    std::istringstream words(
+        "edac edac_ce edac_ue aer aer_correctable aer_nonfatal aer_fatal mce mce_threshold mce_deferred "
+        "mce_uncorrected thermal_throttle throttle_core throttle_package nic rx_bytes tx_bytes rx_errors "
+        "tx_errors rx_crc_errors carrier_changes driver driver_errors driver_flow infiniband symbol_error "
+        "port_rcv_errors link_downed link_error_recovery local_link_integrity_errors nvml xid");
+    std::vector<std::string> names(std::istream_iterator<std::string>(words), {});
     std::ranges::move(gpu_counter_names(), std::back_inserter(names));
     return names;
   }();

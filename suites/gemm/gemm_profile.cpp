@@ -116,8 +116,7 @@ Profile profile_of(const Topology& topology, Level level) {
   if (level != Level::smoke)
     types = {NumType::bf16, NumType::fp16, NumType::fp8, NumType::int8,
              NumType::tf32, NumType::fp32, NumType::fp64};
-  if (level >= Level::standard)
-    for (const NumType type : {NumType::fp8_fast, NumType::fp8_e5m2}) types.push_back(type);
+  if (level >= Level::standard) types.insert(types.end(), {NumType::fp8_fast, NumType::fp8_e5m2});
   Profile profile{types, 1, gpu_cache_bytes, true};
   for (const RankPlace& place : topology.ranks)
     if (place.gpu >= 0)

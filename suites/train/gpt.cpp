@@ -106,11 +106,11 @@ Gpt::Buffers Gpt::lay_out(Carver& carver, const ModelShape& shape, std::size_t b
     b.layers.push_back(a);
   }
   for (void** one : {&b.stream, &b.normed, &b.narrow, &b.dstream}) *one = carver.values(r * c);
+  b.wide = carver.values(4 * r * c);
   b.dqkv = carver.values(3 * r * c);
   // The logits are not needed any more when gradients of scores are kept there.
-  const kernels::AttentionShape attention{batch, shape.length, shape.heads, shape.depth()};
-  const std::size_t scores = narrow ? kernels::attention_score_bytes(attention) / size_of(storage.type) : 0;
-  b.wide = carver.values(4 * r * c);
+  const std::size_t scores =
+      narrow ? kernels::attention_score_bytes(attention_of(shape, batch)) / size_of(storage.type) : 0;
   b.logits = carver.values(std::max(r * shape.vocabulary, scores));
   b.rstd = carver.floats(r);
   b.losses = carver.floats(r);

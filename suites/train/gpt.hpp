@@ -124,9 +124,10 @@ class Gpt {
   }
   float* gradient(const Tensor& tensor) noexcept { return b_.gradients + tensor.offset; }
   std::size_t rows() const noexcept { return batch_ * shape_.length; }
-  kernels::AttentionShape attention() const noexcept {
-    return {batch_, shape_.length, shape_.heads, shape_.depth()};
+  static kernels::AttentionShape attention_of(const ModelShape& shape, std::size_t batch) noexcept {
+    return {batch, shape.length, shape.heads, shape.depth()};
   }
+  kernels::AttentionShape attention() const noexcept { return attention_of(shape_, batch_); }
   kernels::RopeShape rotation() const noexcept { return {shape_.heads, shape_.depth(), shape_.length}; }
 
   /// y[R, out] = x[R, in] W[in, out]
