@@ -14,6 +14,14 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
     if (!c.not_applicable.empty()) continue;
     if (c.required) required_left_s_ -= c.expected_s();
     if (done) continue;
+    if (fits(c, elapsed_s)) return {Action::run, index, seconds_for(c, elapsed_s), {}};
+    postponed_.push_back(index);
+  }
+  while (!postponed_.empty()) {
+    const std::size_t index = postponed_.front();
+    postponed_.pop_front();
+    const Case& c = plan_->cases[index];
+    if (lost_ && c.stage > Stage::node_local) continue;
     if (!fits(c, elapsed_s)) return {Action::skip, index, 0, "budget"};
     return {Action::run, index, seconds_for(c, elapsed_s), {}};
   }

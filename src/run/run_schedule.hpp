@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,8 +32,10 @@ class RunSchedule {
   /// `plan` outlives this object. Cases that are appended to it later run at the end.
   explicit RunSchedule(const Plan& plan) : plan_(&plan), required_left_s_(plan.required_s()) {}
 
-  /// The next case, each once. `stored`: paths of cases that an earlier launch has measured. `elapsed_s`: of
-  /// the budget. After `end`, further calls return `end` until cases are appended.
+  /// The next case, each once. An optional case for which the required ones may leave no time is postponed:
+  /// expected times are upper bounds, and what they leave is known when the required cases have run.
+  /// `stored`: paths of cases that an earlier launch has measured. `elapsed_s`: of the budget. After `end`,
+  /// further calls return `end` until cases are appended.
   Decision next(const std::set<std::string>& stored, double elapsed_s);
 
   /// Ranks are lost: from now on only cases inside nodes and no retests.
@@ -47,6 +50,7 @@ class RunSchedule {
 
   const Plan* plan_ = nullptr;
   std::size_t next_ = 0;
+  std::deque<std::size_t> postponed_;
   double required_left_s_ = 0;  ///< expected of required cases after the one decided last
   bool lost_ = false;
 };

@@ -58,8 +58,25 @@ TEST_F(RunScheduleTest, OptionalCasesLeaveTimeForRequiredOnes) {
   RunSchedule schedule(plan);
   EXPECT_EQ(next(schedule, 0), "run first");
   EXPECT_EQ(next(schedule, 10), "run fits") << "10 + 14 + 60 of 85";
-  EXPECT_EQ(next(schedule, 10), "skip late: budget") << "10 + 16 + 60 of 85";
-  EXPECT_EQ(next(schedule, 99), "run last") << "required cases always run";
+  EXPECT_EQ(next(schedule, 10), "run last") << "10 + 16 + 60 of 85, but required cases always run";
+  EXPECT_EQ(next(schedule, 70), "skip late: budget") << "70 + 16 of 85";
+  EXPECT_EQ(next(schedule, 70), "end");
+}
+
+TEST_F(RunScheduleTest, OptionalCasesUseTheTimeThatRequiredOnesDidNot) {
+  add("early", 20, false);
+  add("pairs", 20, false, Stage::pairs);
+  add("first", 70, true);
+  add("small", 10, false);
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule, 0), "run first") << "20 + 70 of 85";
+  EXPECT_EQ(next(schedule, 10), "run small");
+  EXPECT_EQ(next(schedule, 20), "run early") << "postponed, not skipped";
+  RunSchedule after_loss = schedule;
+  EXPECT_EQ(next(schedule, 30), "run pairs");
+  EXPECT_EQ(next(schedule, 50), "end");
+  after_loss.lose_ranks();
+  EXPECT_EQ(next(after_loss, 30), "end") << "without partners";
 }
 
 TEST_F(RunScheduleTest, StoredCasesAreNotRepeated) {
