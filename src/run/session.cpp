@@ -106,15 +106,17 @@ class Session {
       device_->reserve(plan_.arena_bytes);
     });
     // What follows needs the memory of all of them.
-    if (world().max(failed ? 1.0 : 0.0) == 0) {
+    const bool all = world().max(failed ? 1.0 : 0.0) == 0;
+    device_s_ = now_s() - begin;
+    if (all) {
       prepare_suites();
+      prepared_s_ = now_s() - begin - device_s_;
       failed = error_of([&] {
         links_ = make_gpu_links();
         device_->synchronize();
         identity_ = device_identity();
       });
     }
-    device_s_ = now_s() - begin;
     return failed;
   }
 
@@ -127,14 +129,17 @@ class Session {
   }
 
   void announce() {
-    if (root() && !config_.quiet)
+    if (root() && !config_.quiet) {
+      const std::string tuning =
+          prepared_s_ < 0.1 ? "" : ", tuning of matrix products " + format_seconds(prepared_s_);
       std::fprintf(stderr,
-                   "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s)\n",
+                   "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s%s)\n",
                    world().size(), world().size() == 1 ? "" : "s", job_.topology.nodes.size(),
                    job_.topology.nodes.size() == 1 ? "" : "s",
-                   format_seconds(mpi_.init_seconds() + job_.probe_s + device_s_).c_str(),
+                   format_seconds(mpi_.init_seconds() + job_.probe_s + device_s_ + prepared_s_).c_str(),
                    format_seconds(mpi_.init_seconds()).c_str(), format_seconds(job_.probe_s).c_str(),
-                   format_seconds(device_s_).c_str());
+                   format_seconds(device_s_).c_str(), tuning.c_str());
+    }
     if (root()) warn_of_plan(config_, plan_, suites_);
     for (const auto& note : devices_.notes)
       if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
@@ -267,8 +272,9 @@ class Session {
   std::unique_ptr<EntityTable> entities_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<GpuLinks> links_;
-  std::string identity_;  ///< of the device
-  double device_s_ = 0;   ///< that it took to be set up
+  std::string identity_;   ///< of the device
+  double device_s_ = 0;    ///< that it and its memory took to be set up
+  double prepared_s_ = 0;  ///< that suites took to choose algorithms
 };
 
 /// What planning took on this rank, which is what each rank of a run pays.
