@@ -162,15 +162,15 @@ struct DeviceRecord {
   std::uint32_t waits;  ///< 1: the word holds what was read until look_again has seen it
 };
 
-/// What a block of a GPU visits at a time.
-inline constexpr std::size_t device_tile_bytes = std::size_t{16} << 10;
+/// What a block of a GPU visits, at most.
+inline constexpr std::size_t device_tile_bytes = std::size_t{32} << 10;
 
 namespace cuda {
 std::size_t errors_bytes(std::size_t capacity);
 void clear_errors(DeviceErrors* errors, std::size_t capacity, void* stream);
 
 /// Queues a sweep over words[0, count), 8-byte aligned device memory, and adds what it finds to `errors` (may
-/// be null if the sweep does not verify). A block of a GPU verifies 16 KiB before it writes them; blocks that
+/// be null if the sweep does not verify). A block of a GPU verifies its tile before it writes it; blocks that
 /// run at the same time keep no order among them. `turn` is to grow by one from sweep to sweep over a region:
 /// other multiprocessors read what one wrote. Words with a record are overwritten by look_again, not before.
 void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t count, std::uint64_t turn,

@@ -9,10 +9,6 @@
 namespace assay::kernels::cuda {
 namespace {
 
-/// 64 registers: 64 KiB in flight on a multiprocessor, more than latency times bandwidth asks for, and
-/// nothing spilled.
-constexpr unsigned blocks_per_multiprocessor = 4;
-
 /// A run of pairs of words of a region: one launch.
 struct SweepRange {
   ulonglong2* pairs;
@@ -20,7 +16,7 @@ struct SweepRange {
   std::uint64_t index;     ///< of the closed form, of the first word
   std::uint64_t position;  ///< in the region, of the first word
   Words expected, next;
-  unsigned rotation;
+  std::size_t rotation;
   bool down;
   bool waits;  ///< wrong words keep their value until look_again has been there
 };
@@ -29,31 +25,33 @@ struct SweepRange {
 /// memory holds.
 __device__ ulonglong2 load_fresh(const ulonglong2* p) { return __ldcv(p); }
 
-/// A thread's words of one tile and what is known about them.
+/// A thread's words of its tile and what is known about them.
 struct Tile {
   std::size_t pair;           ///< of the thread's first
   std::uint64_t state, next;  ///< tile_state of the two data
 };
 
-template <Form form, bool next>
+template <Form form, unsigned threads, bool next>
 __device__ ulonglong2 pair_of(const Words& words, const Tile& tile, unsigned k) {
   const std::uint64_t state = next ? tile.next : tile.state;
-  return make_ulonglong2(word_at<form>(words, state, 2 * k * sweep_threads),
-                         word_at<form>(words, state, 2 * k * sweep_threads + 1));
+  return make_ulonglong2(word_at<form>(words, state, 2 * k * threads),
+                         word_at<form>(words, state, 2 * k * threads + 1));
 }
 
-/// Word by word, for all lanes of a warp in which a lane has a difference. Returns a bit for each word, 2 per
-/// pair, that has a record and is to stay as it is.
-template <Form form>
-__device__ unsigned examine(const SweepRange& range, const Tile& tile,
-                            const ulonglong2 (&got)[pairs_per_thread], bool write, BlockErrors& mine,
+/// Word by word, for all threads of a block in which one has a difference. Returns a bit for each word, 2 per
+/// pair, that has a record and is to stay as it is. Uses up `got`.
+template <Form form, unsigned threads, unsigned pairs>
+__device__ unsigned examine(const SweepRange& range, const Tile& tile, ulonglong2 (&got)[pairs], bool write,
                             DeviceErrors* errors) {
+  __shared__ BlockErrors mine;
+  begin_block(mine);
   unsigned kept = 0;
-  _Pragma("unroll 1") for (unsigned word = 0; word < 2 * pairs_per_thread; ++word) {
-    const unsigned k = word / 2, offset = 2 * k * sweep_threads + word % 2;
-    // Chosen, not indexed: an index that the compiler does not know would put the array into local memory.
-    const ulonglong2 pair = k == 0 ? got[0] : k == 1 ? got[1] : k == 2 ? got[2] : got[3];
-    const std::uint64_t actual = word % 2 == 0 ? pair.x : pair.y;
+  _Pragma("unroll 1") for (unsigned word = 0; word < 2 * pairs; ++word) {
+    const unsigned offset = 2 * (word / 2) * threads + word % 2;
+    const std::uint64_t actual = got[0].x;
+    // Moved on, not indexed: an index that the compiler does not know would put the array into local memory.
+    ASSAY_UNROLL
+    for (unsigned k = 0; k < pairs; ++k) got[k] = make_ulonglong2(got[k].y, k + 1 < pairs ? got[k + 1].x : 0);
     const std::uint64_t expected = word_at<form>(range.expected, tile.state, offset);
     DeviceRecord* record = count_wrong(expected, actual, mine, errors);
     if (record == nullptr) continue;
@@ -64,6 +62,7 @@ __device__ unsigned examine(const SweepRange& range, const Tile& tile,
     record->next = write ? word_at<form>(range.next, tile.next, offset) : actual;
     if (range.waits) kept |= 1u << word;
   }
+  end_block(mine, errors);
   return kept;
 }
 
@@ -74,72 +73,40 @@ __device__ void store_pair(ulonglong2* to, const ulonglong2& v, unsigned kept) {
   if ((kept & 2u) == 0) words[1] = v.y;
 }
 
-/// All of a tile is verified before any of it is written. `whole`: every thread has all its pairs.
-template <Form form, bool verify, bool write, bool whole>
-__device__ void visit(const SweepRange& range, const Tile& tile, BlockErrors& mine, DeviceErrors* errors) {
-  const auto inside = [&](unsigned k) {
-    return whole || tile.pair + std::size_t{k} * sweep_threads < range.count;
-  };
+/// All of a tile is verified before any of it is written.
+template <Form form, bool verify, bool write>
+__global__ void __launch_bounds__(tile_shape(verify, write).threads)
+    sweep_kernel(SweepRange range, DeviceErrors* errors) {
+  constexpr unsigned threads = tile_shape(verify, write).threads, pairs = tile_shape(verify, write).pairs;
+  const std::size_t pair =
+      tile_of(blockIdx.x, gridDim.x, range.rotation, range.down) * (threads * pairs) + threadIdx.x;
+  const std::uint64_t index = range.index + 2 * pair;
+  const Tile tile{pair, verify ? tile_state<form>(range.expected, index) : 0,
+                  write ? tile_state<form>(range.next, index) : 0};
+  const auto inside = [&](unsigned k) { return pair + std::size_t{k} * threads < range.count; };
   unsigned kept = 0;
   if constexpr (verify) {
-    ulonglong2 got[pairs_per_thread];
+    ulonglong2 got[pairs];
     ASSAY_UNROLL
-    for (unsigned k = 0; k < pairs_per_thread; ++k)
-      got[k] = inside(k) ? load_fresh(range.pairs + tile.pair + std::size_t{k} * sweep_threads)
-                         : pair_of<form, false>(range.expected, tile, k);
+    for (unsigned k = 0; k < pairs; ++k)
+      got[k] = inside(k) ? load_fresh(range.pairs + pair + std::size_t{k} * threads)
+                         : pair_of<form, threads, false>(range.expected, tile, k);
     std::uint64_t differs = 0;
     ASSAY_UNROLL
-    for (unsigned k = 0; k < pairs_per_thread; ++k) {
-      const ulonglong2 want = pair_of<form, false>(range.expected, tile, k);
+    for (unsigned k = 0; k < pairs; ++k) {
+      const ulonglong2 want = pair_of<form, threads, false>(range.expected, tile, k);
       differs |= (got[k].x ^ want.x) | (got[k].y ^ want.y);
     }
-    if (__any_sync(all_lanes, differs != 0)) kept = examine<form>(range, tile, got, write, mine, errors);
+    if (__syncthreads_or(differs != 0) != 0) kept = examine<form, threads>(range, tile, got, write, errors);
   }
   if constexpr (write) {
     ASSAY_UNROLL
-    for (unsigned k = 0; k < pairs_per_thread; ++k) {
+    for (unsigned k = 0; k < pairs; ++k) {
       if (inside(k))
-        store_pair(range.pairs + tile.pair + std::size_t{k} * sweep_threads,
-                   pair_of<form, true>(range.next, tile, k), kept >> (2 * k) & 3u);
+        store_pair(range.pairs + pair + std::size_t{k} * threads,
+                   pair_of<form, threads, true>(range.next, tile, k), kept >> (2 * k) & 3u);
     }
   }
-}
-
-/// (a + b) modulo m, both below it.
-__device__ std::uint32_t add_modulo(std::uint32_t a, std::uint32_t b, std::uint32_t m) {
-  return a >= m - b ? a - (m - b) : a + b;
-}
-
-template <Form form, bool verify, bool write>
-__global__ void __launch_bounds__(sweep_threads, blocks_per_multiprocessor)
-    sweep_kernel(SweepRange range, DeviceErrors* errors) {
-  __shared__ BlockErrors mine;
-  if constexpr (verify) begin_block(mine);
-  const std::size_t tiles = (range.count + tile_pairs - 1) / tile_pairs;
-  std::size_t place = tile_place(0, blockIdx.x, gridDim.x, range.rotation);
-  std::uint32_t residue = 0, stride = 0;
-  if constexpr (form == Form::modulo) {
-    // A 64-bit division for every tile would cost more than its words: the residue follows the tiles.
-    const std::uint32_t m = write ? range.next.modulus : range.expected.modulus;
-    const std::uint32_t step = static_cast<std::uint32_t>(2 * tile_pairs * gridDim.x % m);
-    stride = range.down && step != 0 ? m - step : step;
-    if (place < tiles)
-      residue = static_cast<std::uint32_t>(
-          (range.index + 2 * (tile_at(place, tiles, range.down) * tile_pairs + threadIdx.x)) % m);
-  }
-  for (; place < tiles; place += gridDim.x) {
-    const std::size_t pair = tile_at(place, tiles, range.down) * tile_pairs + threadIdx.x;
-    const std::uint64_t index = range.index + 2 * pair;
-    const Tile tile{pair, verify ? tile_state<form>(range.expected, index, residue) : 0,
-                    write ? tile_state<form>(range.next, index, residue) : 0};
-    if (pair - threadIdx.x + tile_pairs <= range.count)
-      visit<form, verify, write, true>(range, tile, mine, errors);
-    else
-      visit<form, verify, write, false>(range, tile, mine, errors);
-    if constexpr (form == Form::modulo)
-      residue = add_modulo(residue, stride, write ? range.next.modulus : range.expected.modulus);
-  }
-  if constexpr (verify) end_block(mine, errors);
 }
 
 /// Ends of a run that fill no pair: lane 0 has the word before the pairs, lane 1 the one behind.
@@ -192,11 +159,11 @@ __global__ void clear_kernel(DeviceErrors* errors, std::size_t capacity) {
 
 template <Form form, bool verify, bool write>
 void start(SweepRange range, std::uint64_t turn, DeviceErrors* errors, void* stream) {
-  const auto kernel = sweep_kernel<form, verify, write>;
-  const unsigned blocks =
-      resident_blocks(kernel, sweep_threads, 0, (range.count + tile_pairs - 1) / tile_pairs);
-  range.rotation = rotation_of(turn, blocks, multiprocessors());
-  launch(kernel, dim3(blocks), dim3(sweep_threads), 0, stream, range, errors);
+  constexpr TileShape shape = tile_shape(verify, write);
+  const std::size_t tiles = (range.count + shape.tile_pairs() - 1) / shape.tile_pairs();
+  range.rotation = rotation_of(turn, tiles, multiprocessors());
+  launch(sweep_kernel<form, verify, write>, dim3(static_cast<unsigned>(tiles)), dim3(shape.threads), 0,
+         stream, range, errors);
 }
 
 template <Form form>

@@ -272,8 +272,10 @@ TEST(CudaPatternWords, AreTheClosedFormForIndicesBeyond32Bits) {
   for (const std::uint32_t m : {2u, 3u, 20u, 2047u, 2048u, 4095u, 4096u, 4'294'967'295u}) {
     const Data data{Background::modulo, 7, m, false};
     const cu::Words words = cu::words_of(data);
-    for (std::uint32_t offset = 0; offset < 2048; ++offset) {
+    for (std::uint32_t offset = 0; offset < 4096; ++offset) {
       const std::uint64_t index = (std::uint64_t{5} << 32) + 3 * std::uint64_t{m} - 1000;
+      ASSERT_EQ(cu::residue_of(words, index), index % m);
+      ASSERT_EQ(cu::residue_of(words, ~index - offset), (~index - offset) % m);
       ASSERT_EQ(cu::word_at<cu::Form::modulo>(words, index % m, offset), data_word(data, index + offset))
           << m << " " << offset;
     }
@@ -281,31 +283,30 @@ TEST(CudaPatternWords, AreTheClosedFormForIndicesBeyond32Bits) {
 }
 
 TEST(CudaPatternTiles, MoveToAnotherMultiprocessorEachSweep) {
-  const std::size_t tiles = (std::size_t{40} << 30) / 16 / cu::tile_pairs + 3;
-  const unsigned multiprocessors = 132, blocks = multiprocessors * 4;
-  EXPECT_EQ(cu::tile_at(0, tiles, false) * cu::tile_pairs, 0u);
-  EXPECT_GT(cu::tile_at(0, tiles, true) * cu::tile_pairs * 2, std::size_t{1} << 32)
+  const unsigned multiprocessors = 132;
+  const std::size_t tile_pairs = cu::tile_shape(true, true).tile_pairs();
+  const std::size_t tiles = (std::size_t{40} << 30) / 16 / tile_pairs + 3;
+  EXPECT_EQ(cu::tile_of(0, tiles, 0, false), 0u);
+  EXPECT_GT(cu::tile_of(0, tiles, 0, true) * tile_pairs * 2, std::size_t{1} << 32)
       << "word indices need more than 32 bits";
   for (const bool down : {false, true}) {
     std::vector<bool> seen(tiles, false);
-    for (unsigned block = 0; block < blocks; ++block) {
-      std::size_t n = 0;
-      for (std::size_t place = cu::tile_place(n, block, blocks, 77); place < tiles;
-           place = cu::tile_place(++n, block, blocks, 77)) {
-        ASSERT_FALSE(seen[cu::tile_at(place, tiles, down)]);
-        seen[cu::tile_at(place, tiles, down)] = true;
-      }
+    for (std::size_t block = 0; block < tiles; ++block) {
+      const std::size_t tile = cu::tile_of(block, tiles, 77, down);
+      ASSERT_FALSE(seen[tile]);
+      seen[tile] = true;
     }
-    EXPECT_EQ(std::count(seen.begin(), seen.end(), true), static_cast<std::ptrdiff_t>(tiles));
   }
   for (std::uint64_t turn = 0; turn < 2000; ++turn) {
-    const unsigned from = cu::rotation_of(turn, blocks, multiprocessors),
-                   to = cu::rotation_of(turn + 1, blocks, multiprocessors);
-    const unsigned moved = (to + blocks - from) % blocks;
-    if (turn % blocks == blocks - 1) continue;  // begins again
+    const std::size_t from = cu::rotation_of(turn, tiles, multiprocessors),
+                      to = cu::rotation_of(turn + 1, tiles, multiprocessors);
+    const std::size_t moved = (to + tiles - from) % tiles;
     EXPECT_NE(moved % multiprocessors, 0u) << "blocks spread one by one";
-    EXPECT_GE(std::min(moved, blocks - moved), 4u) << "blocks placed four at a time";
+    EXPECT_GE(std::min(moved, tiles - moved), 8u) << "blocks placed eight at a time";
   }
+  for (const std::size_t few : {1, 2, 3, 100})
+    for (std::uint64_t turn = 0; turn < 300; ++turn)
+      EXPECT_LT(cu::rotation_of(turn, few, multiprocessors), few);
 }
 
 }  // namespace
