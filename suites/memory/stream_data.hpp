@@ -42,6 +42,7 @@ class StreamData {
   void queue();
   double* array(std::size_t i) const;
   void fill(double* array, const Tile& tile);
+  void settle();
   Check search(const double* from, const Tile& expected) const;
 
   Device& device_;

@@ -40,7 +40,12 @@ TEST(EmulatedCosts, BandwidthSampleIsOneLaunchForEachPassAndOneWait) {
   const std::unique_ptr<Device> device = train::first_gpu();
   for (const StreamOp op : {StreamOp::read, StreamOp::write, StreamOp::copy, StreamOp::triad}) {
     SCOPED_TRACE(to_string(op));
+    const std::uint64_t before = emulation::counts().copied;
     memory::StreamData data(*device, op, count, 7);
+    if (memory::stream_buffers(op) == 3) {
+      EXPECT_EQ(emulation::counts().copied - before, (2 * memory::period + count) * sizeof(double))
+          << "a period of both sources, and a copy within the GPU: else rates depend on other cases";
+    }
     const emulation::Counts cost = cost_of([&] { data.run(passes); });
     EXPECT_EQ(cost.launches, passes);
     EXPECT_EQ(cost.waits, 1u);
