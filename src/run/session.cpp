@@ -129,17 +129,16 @@ class Session {
   }
 
   void announce() {
-    if (root() && !config_.quiet) {
-      const std::string tuning =
-          prepared_s_ < 0.1 ? "" : ", tuning of matrix products " + format_seconds(prepared_s_);
-      std::fprintf(stderr,
-                   "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s%s)\n",
-                   world().size(), world().size() == 1 ? "" : "s", job_.topology.nodes.size(),
-                   job_.topology.nodes.size() == 1 ? "" : "s",
-                   format_seconds(mpi_.init_seconds() + job_.probe_s + device_s_ + prepared_s_).c_str(),
-                   format_seconds(mpi_.init_seconds()).c_str(), format_seconds(job_.probe_s).c_str(),
-                   format_seconds(device_s_).c_str(), tuning.c_str());
-    }
+    const auto time = [](const char* what, double s) { return what + format_seconds(s); };
+    const std::size_t nodes = job_.topology.nodes.size();
+    const std::string start =
+        time("; started in ", mpi_.init_seconds() + job_.probe_s + device_s_ + prepared_s_) +
+        time(" (MPI ", mpi_.init_seconds()) + time(", inventory ", job_.probe_s) +
+        time(", memory ", device_s_) +
+        (prepared_s_ < 0.1 ? "" : time(", tuning of matrix products ", prepared_s_)) + ")";
+    if (root() && !config_.quiet)
+      std::fprintf(stderr, "assay: %d rank%s on %zu node%s%s\n", world().size(),
+                   world().size() == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s", start.c_str());
     if (root()) warn_of_plan(config_, plan_, suites_);
     for (const auto& note : devices_.notes)
       if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
