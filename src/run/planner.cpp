@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/planner.hpp"
 
+#include <sys/resource.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <set>
 
 #include "assay/version.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/glob.hpp"
 #include "base/units.hpp"
@@ -307,6 +310,14 @@ std::string pairs_text(const Plan& plan, const Config& config, const Topology& t
     }
   }
   return out;
+}
+
+std::string planning_text(double begin_s) {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return fmt::format("assay: planned in {} of processor time; memory of a rank {}\n",
+                     format_seconds(process_cpu_s() - begin_s),
+                     format_bytes(static_cast<std::uint64_t>(used.ru_maxrss) * 1024));
 }
 
 }  // namespace assay

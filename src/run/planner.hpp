@@ -58,4 +58,8 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
 std::string pairs_text(const Plan& plan, const Config& config, const Topology& topology,
                        const std::vector<std::unique_ptr<Suite>>& suites);
 
+/// What planning took on this rank, which is what each rank of a run pays: from `begin_s` of process_cpu_s
+/// on.
+std::string planning_text(double begin_s);
+
 }  // namespace assay

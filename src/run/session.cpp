@@ -2,7 +2,6 @@
 #include "run/session.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -275,15 +274,6 @@ class Session {
   double device_s_ = 0;    ///< that it and its memory took to be set up
   double prepared_s_ = 0;  ///< that suites took to choose algorithms
 };
-
-/// What planning took on this rank, which is what each rank of a run pays.
-std::string planning_text(double begin_s) {
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  return fmt::format("assay: planned in {} of processor time; memory of a rank {}\n",
-                     format_seconds(process_cpu_s() - begin_s),
-                     format_bytes(static_cast<std::uint64_t>(used.ru_maxrss) * 1024));
-}
 
 /// Collective on the launch: sets the run up, without those GPUs that fail meanwhile. Null on ranks that take
 /// no part.
