@@ -99,6 +99,24 @@ two busy loops|:|busy 4|-|4|0,3|$(host 4).*core was shared
 memory limit 512 MiB|vc little-memory $(host 4) 512|:|-|-|0
 slow uplink 50 Mbit/s|vc slow-uplink leaf2 50mbit|:|-|-|2|switch:leaf2: links of this switch
 TEXT
+  rows_of_stages
+}
+# What ends a host for good, in each stage. At smoke a silence of 6 s late in the run leaves no time to measure the others again.
+rows_of_stages() {
+  local kind what stage name doubtful
+  # shellcheck disable=SC2016  # expanded when a row runs
+  for kind in 'cut|vc cut $(host 4)' 'worker killed|kill_rank 4 tail' 'supervisor killed|kill_rank 4 head' 'stopped|signal_all 4 STOP'; do
+    what=${kind%|*}
+    for stage in 'products|gemm/' 'pairs|p2p/' 'groups|allreduce/allreduce-[gl]' 'world|allreduce/allreduce-world' \
+      'training|train/.*lockstep' 'burn|burn/'; do
+      name=${stage%%|*} doubtful=4
+      if [ "$level" = smoke ]; then
+        [ "$name" != training ] || continue  # no time for it
+        case "$what $name" in 'cut groups' | 'cut world' | 'stopped groups' | 'stopped world') doubtful=1,2,3,4,5,6 ;; esac
+      fi
+      printf '%s\n' "$what in $name|:|in_case ${stage#*|}; ${kind#*|}|-|$doubtful|3"
+    done
+  done
 }
 readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|two nics|cpu 5 %|stopped 5|link down 3|link cut early|(worker|supervisor) killed$)'
 
@@ -124,6 +142,15 @@ within() {  # LIST ALLOWED: the first that is not allowed
 begun() {
   local n
   for ((n = 0; n < 300; ++n)); do [ -e "$file.h5.partial" ] && return; sleep 0.1; done
+}
+
+# Until a case runs whose name matches.
+in_case() {  # REGEX
+  local n
+  for ((n = 0; n < 3000; ++n)); do
+    [[ $(tr '\r' '\n' 2>/dev/null <"$file.err" | grep -E '^\[[0-9]+/' | tail -n 1) =~ $1 ]] && return
+    sleep 0.04
+  done
 }
 
 judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE WHAT WARNED: `ok` or what is wrong
@@ -168,7 +195,7 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   for n in first again; do  # mpirun that cannot start on the hosts ends at once, before any fault strikes
     # shellcheck disable=SC2086  # words of SUITES
     out=$(timeout -k 5 $((limit + 30)) "$assay" run --launcher "$cluster --name $name mpirun --without={exclude}" --suites $suites --level "$level" \
-      --seed "$seed" --topology "/run/assay-virtual-cluster/$name/topology.csv" --out "$file.h5" --force --nodes "$file.nodes" --json "$file.json" --quiet 2>"$file.err")
+      --seed "$seed" --topology "/run/assay-virtual-cluster/$name/topology.csv" --out "$file.h5" --force --nodes "$file.nodes" --json "$file.json" --progress always 2>"$file.err")
     code=$?
     seconds=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
     if [ -e "$file.h5" ] || [ "${seconds%.*}" -ge 2 ]; then break; fi
@@ -185,15 +212,15 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   failed=$(state_of "$file.nodes" FAIL) open=$(state_of "$file.nodes" INCONCLUSIVE) warned=$(state_of "$file.nodes" WARN)
   verdict=$(judge "$code" "$seconds" "$limit" "$failed" "$open" "$7" "$8" "$9" "$(eval "printf %s \"${10}\"")" "$file" "$what" "$warned")
   [ "$verdict" = ok ] || bad=$((bad + 1))
-  printf '| %-20s | %-5s | %s | %6s | %s | %-14s | %-14s | %-14s | %s |\n' "$what" "$level" "$seed" "$seconds" "$code" "${failed:--}" "${open:--}" "${warned:--}" "$verdict"
+  printf '| %-28s | %-5s | %s | %6s | %s | %-14s | %-14s | %-14s | %s |\n' "$what" "$level" "$seed" "$seconds" "$code" "${failed:--}" "${open:--}" "${warned:--}" "$verdict"
   if [ "$verdict" != ok ]; then
-    tail -n 8 "$file.err"
+    tr '\r' '\n' <"$file.err" | grep -vE '^(\[[0-9]+/.*| *)$' | tail -n 8
     findings_in "$file.json"
   fi
 }
 
 vc up 6 ${nightly:+--leaves 3} >/dev/null || exit $?
-printf '| %-20s | level | seed | s | exit | FAIL | in doubt | WARN | as expected |\n|---|---|---|---|---|---|---|---|---|\n' 'what was done'
+printf '| %-28s | level | seed | s | exit | FAIL | in doubt | WARN | as expected |\n|---|---|---|---|---|---|---|---|---|\n' 'what was done'
 if [ -z "$nightly" ]; then levels=smoke seeds=1; fi
 for level in $levels; do
   for seed in $seeds; do
@@ -201,6 +228,7 @@ for level in $levels; do
       if [ -n "$only" ]; then [[ $what =~ $only ]] || continue
       elif [ -z "$nightly" ]; then [[ $what =~ $by_day ]] || continue; fi
       if [ -n "$nightly" ]; then suites='inventory,gemm,memory,p2p,allreduce,train --memory.fraction 0.05'; else suites=p2p,allreduce; fi
+      if [[ $what == *' in burn' ]]; then suites='inventory,burn --burn.duration 4s'; fi
       one "$level" "$seed" "$suites" "$what" "$before" "$during" "$fail" "$open" "$codes" "$text" </dev/null
     done < <(rows)
   done
