@@ -83,20 +83,63 @@ std::optional<Moved> counted_by(const std::vector<fs::path>& disks) {
   return disks.empty() ? std::nullopt : std::optional(all);
 }
 
+std::optional<Moved> counted_by_nfs(const std::string& mountstats, const std::string& point) {
+  std::optional<Moved> found;
+  bool here = false;
+  std::istringstream lines(mountstats);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, source, mounted, on, place, with, fstype, type;
+    words >> first;
+    if (first == "device") {
+      words >> source >> mounted >> on >> place >> with >> fstype >> type;
+      here = type.starts_with("nfs") && unescaped(place) == point;
+    } else if (here && first == "bytes:") {
+      // Documented with nfsiostat: by read(2), by write(2), the same with O_DIRECT, from and to the server.
+      std::uint64_t read = 0, written = 0, direct_read = 0, direct_written = 0;
+      Moved servers;
+      words >> read >> written >> direct_read >> direct_written >> servers.read >> servers.written;
+      if (words) found = servers;
+    }
+  }
+  return found;
+}
+
 DeviceMeter::DeviceMeter(const std::vector<std::string>& directories, const Communicator& node) {
   if (node.rank() != 0) return;
   for (const std::string& directory : directories) {
     const auto disks = disks_beneath(directory);
-    if (disks.empty()) return;  // before_ is empty: no directory's part would be all
+    const auto mount = disks.empty() ? mount_now(directory) : std::nullopt;
+    if (mount && mount->type.starts_with("nfs"))
+      nfs_.insert(mount->point);
+    else if (disks.empty())
+      return;  // before_ is empty: no directory's part would be all
     disks_.insert(disks_.end(), disks.begin(), disks.end());
   }
   std::sort(disks_.begin(), disks_.end());
   disks_.erase(std::unique(disks_.begin(), disks_.end()), disks_.end());
-  before_ = counted_by(disks_);
+  before_ = counted();
+}
+
+std::optional<Moved> DeviceMeter::counted() const {
+  Moved all;
+  if (!disks_.empty()) {
+    const auto disks = counted_by(disks_);
+    if (!disks) return std::nullopt;
+    all = *disks;
+  }
+  const std::string stats = nfs_.empty() ? "" : read_text("/proc/self/mountstats").value_or("");
+  for (const std::string& point : nfs_) {
+    const auto client = counted_by_nfs(stats, point);
+    if (!client) return std::nullopt;
+    all.read += client->read;
+    all.written += client->written;
+  }
+  return disks_.empty() && nfs_.empty() ? std::nullopt : std::optional(all);
 }
 
 double DeviceMeter::moved(bool write) const {
-  const auto now = before_ ? counted_by(disks_) : std::nullopt;
+  const auto now = before_ ? counted() : std::nullopt;
   if (!now) return std::numeric_limits<double>::quiet_NaN();
   return static_cast<double>(write ? now->written - before_->written : now->read - before_->read);
 }

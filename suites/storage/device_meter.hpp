@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the disks beneath a directory have counted: not the part that a cache between a file system and its
-// disk answered.
+// What the disks beneath a directory, or the NFS client, have counted: not the part that a cache between a
+// file system and its disk or server answered.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,16 +24,23 @@ std::vector<std::filesystem::path> disks_beneath(const std::string& directory);
 /// count: `queue/iostats` is 0, or nothing was ever written. Counts from before that are of no use.
 std::optional<Moved> counted_by(const std::vector<std::filesystem::path>& disks);
 
+/// Bytes that the NFS client fetched from and sent to the servers of the mount at `point`, by the text of
+/// /proc/self/mountstats; nothing where no NFS mount is there.
+std::optional<Moved> counted_by_nfs(const std::string& mountstats, const std::string& point);
+
 /// What they count from its construction on, for all processes of the machine: at least what this run moved.
 /// One rank of a node counts; the others have none.
 class DeviceMeter {
  public:
   DeviceMeter(const std::vector<std::string>& directories, const Communicator& node);
-  /// Bytes read or written; NaN where the disks do not tell. Call when all ranks of the node are through.
+  /// Bytes read or written; NaN where they do not tell. Call when all ranks of the node are through.
   double moved(bool write) const;
 
  private:
+  std::optional<Moved> counted() const;
+
   std::vector<std::filesystem::path> disks_;
+  std::set<std::string> nfs_;  ///< mount points
   std::optional<Moved> before_;
 };
 

@@ -89,8 +89,8 @@ void Evidence::tell_cached(const std::string& where, const Case& c, Context& con
           ? fmt::format(
                 "the files of {} are smaller than twice the memory that --storage.cache says servers have",
                 c.path())
-      : disks_were_idle()
-          ? fmt::format("the disks moved {:.0f} % of the bytes of {}", 100 * device_moved / asked, c.path())
+      : disks_were_idle() ? fmt::format("the disks or the NFS client moved {:.0f} % of the bytes of {}",
+                                        100 * device_moved / asked, c.path())
       : std::isnan(moved)
           ? fmt::format("nothing counts how many bytes of {} met the storage", c.path())
           : fmt::format(

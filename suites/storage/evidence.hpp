@@ -17,7 +17,8 @@ namespace assay::storage {
 struct Evidence {
   double asked = 0, verified = 0;  ///< bytes
   double moved = 0;                ///< bytes by the kernel's counters; NaN: they do not tell
-  /// Bytes by the counters of the disks beneath (DeviceMeter); NaN: they do not tell. Of a node.
+  /// Bytes by the counters of the disks beneath or of the NFS client (DeviceMeter); NaN: they do not tell. Of
+  /// a node.
   double device_moved = std::numeric_limits<double>::quiet_NaN();
   bool server_cached = false;  ///< servers may have cached what was moved, see --storage.cache
   double resident = 0;         ///< largest share of a part in the page cache before it was read

@@ -43,20 +43,6 @@ double leading(const std::string& text) {
   return text.empty() ? unknown : value;
 }
 
-/// mountinfo writes spaces and the like as \040.
-std::string unescaped(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 /// The PCIe link of an NVMe controller, or the SATA link of a port: of the nearest part above the disk.
 void find_link(Disk& disk, const fs::path& root, fs::path device) {
   std::error_code none;
@@ -196,6 +182,19 @@ void find_server(Place& place) {
 }
 
 }  // namespace
+
+std::string unescaped(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
 
 std::optional<Mount> mount_of(const std::string& mountinfo, const std::string& path) {
   std::optional<Mount> found;

@@ -18,6 +18,9 @@ struct Mount {
 /// is a part of it, the last of equals.
 std::optional<Mount> mount_of(const std::string& mountinfo, const std::string& path);
 
+/// A word of such texts, in which spaces and the like are written as \040.
+std::string unescaped(const std::string& text);
+
 /// The mount of an existing directory; none where it cannot be told.
 std::optional<Mount> mount_now(const std::string& directory);
 /// Whether all nodes that mount a file system of this type see the same files.

@@ -112,6 +112,26 @@ TEST_F(StoragePlace, DisksCountTheirBytesInSectors) {
   EXPECT_FALSE(counted_by({}));
 }
 
+TEST_F(StoragePlace, CountersOfTheNfsClientAreThoseOfTheMountAndOfItsServers) {
+  const std::string stats =
+      "device /dev/sda1 mounted on / with fstype ext4\n"
+      "device srv:/a mounted on /mnt/other with fstype nfs4 statvers=1.1\n"
+      "\topts:\trw,vers=4.2\n\tbytes:\t1 2 3 4 5 6 7 8 \n"
+      "device srv:/b mounted on /mnt/with\\040space with fstype nfs statvers=1.1\n"
+      "\tage:\t17\n\tbytes:\t100 200 300 400 4096 8192 1 2 \n\tevents:\t9 9 9\n"
+      "device srv:/c mounted on /mnt/cut with fstype nfs4 statvers=1.1\n\tbytes:\t1 2 3\n"
+      "device proc mounted on /proc with fstype proc\n";
+  const auto moved = counted_by_nfs(stats, "/mnt/with space");
+  ASSERT_TRUE(moved);
+  EXPECT_EQ(moved->read, 4096u) << "what read(2) got may come from a cache";
+  EXPECT_EQ(moved->written, 8192u);
+  EXPECT_EQ(counted_by_nfs(stats, "/mnt/other")->read, 5u);
+  EXPECT_FALSE(counted_by_nfs(stats, "/mnt/cut"));
+  EXPECT_FALSE(counted_by_nfs(stats, "/")) << "not NFS";
+  EXPECT_FALSE(counted_by_nfs(stats, "/mnt"));
+  EXPECT_FALSE(counted_by_nfs("", "/mnt/other"));
+}
+
 TEST_F(StoragePlace, SataLinkAndVirtualDisks) {
   const std::string port = "devices/pci0000:00/0000:00:1f.2/ata3";
   put("devices/pci0000:00/0000:00:1f.2/vendor", "0x8086");
