@@ -31,7 +31,10 @@ std::string text_of(const std::optional<Error>& error) {
 DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
                                std::vector<AvailableDevices> available)
     : launch_(launch), config_(config), members_(std::move(members)), asked_(members_.size()) {
-  Json told = {{"host", host_name()}, {"available", Json::array()}, {"quota", own_quota_cores()}};
+  Json told = {{"host", host_name()},
+               {"available", Json::array()},
+               {"quota", own_quota_cores()},
+               {"on_bus", has_gpu_on_bus("/sys")}};
   for (const AvailableDevices& devices : available)
     told["available"].push_back({{"gpus", devices.visible_gpus}, {"lost", devices.lost_gpus}});
   const auto texts = launch.all_gather_text(told.dump(-1, ' ', true, Json::error_handler_t::replace));
@@ -48,6 +51,7 @@ DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::
   std::set<std::string> said;
   for (const Json& one : of_members) {
     hosts_.push_back(one.at("host"));
+    if (one.at("on_bus")) on_bus_.insert(hosts_.back());
     visible_.emplace_back();
     if (one.at("available").empty()) continue;
     const Json& devices = one.at("available").at(agreed);
@@ -98,7 +102,7 @@ void DeviceSelector::drop_hosts_without() {
 void DeviceSelector::choose() {
   drop_hosts_without();
   if (members_.empty()) throw Error(ErrorKind::device, "no GPU can be used: " + notes_.front().finding.text);
-  choice_ = choose_devices(hosts_, visible_, {config_.device, config_.share_gpus, devices_.backend});
+  choice_ = choose_devices(hosts_, visible_, {config_.device, config_.share_gpus, devices_.backend}, on_bus_);
 }
 
 /// At the GPU that was chosen for this rank. One that it leaves is released before another rank opens it.

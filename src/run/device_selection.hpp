@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,7 @@ class DeviceSelector {
   std::vector<int> members_;  ///< those that are left, and by their place here:
   std::vector<std::string> hosts_;
   std::vector<std::vector<std::string>> visible_;  ///< without failed ones
+  std::set<std::string> on_bus_;                   ///< hosts with a GPU on the PCI bus
   std::size_t asked_;                              ///< members before any was left out
   AvailableDevices devices_;
   DeviceChoice choice_;

@@ -2,6 +2,7 @@
 #include "topology/gpu_place.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -95,7 +96,7 @@ std::size_t agreed_backend(const std::vector<std::vector<bool>>& seen) {
 }
 
 DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible& visible,
-                            const DeviceWish& wish) {
+                            const DeviceWish& wish, const std::set<std::string>& on_bus) {
   DeviceChoice choice;
   choice.gpu.resize(hosts.size());
   choice.takes_part.assign(hosts.size(), true);
@@ -112,19 +113,46 @@ DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible
     if (std::all_of(ranks.begin(), ranks.end(),
                     [&](int rank) { return visible[static_cast<std::size_t>(rank)].empty(); }))
       without.push_back(host);
-  if (!without.empty()) {
+  const std::size_t with = groups.size() - without.size();
+  if (with < without.size()) {
     if (required)
       throw_usage("--device: " + wish.device + ", but no rank on " + list(without) +
                   " can use a GPU (driver, CUDA_VISIBLE_DEVICES, permissions?)");
-    if (without.size() < groups.size())
+    if (with > 0)
       choice.notes.push_back({without.front(), "warn", "uncovered",
                               "GPUs are not measured, for no rank on " + list(without) +
                                   " can use one: all ranks measure with the CPUs"});
     return choice;
   }
   choice.kind = wish.backend;
-  for (const auto& [host, ranks] : groups) place_host(choice, host, ranks, visible, wish.share_gpus);
+  for (const auto& [host, ranks] : groups) {
+    if (std::ranges::find(without, host) == without.end()) {
+      place_host(choice, host, ranks, visible, wish.share_gpus);
+      continue;
+    }
+    for (const int rank : ranks) choice.takes_part[static_cast<std::size_t>(rank)] = false;
+    // Without one on the bus it may be a node that never had a GPU.
+    const bool there = on_bus.contains(host);
+    choice.notes.push_back(
+        {host, there ? "fail" : "inconclusive", "missing",
+         host + ": no rank can use a GPU" +
+             (there ? ", though one is on the PCI bus" : ", and none is on the PCI bus") + "; " +
+             std::to_string(with) + " of " + counted(groups.size(), "node") +
+             " have one (driver, CUDA_VISIBLE_DEVICES, permissions? --device host measures "
+             "CPUs); the run continues without it"});
+  }
   return choice;
+}
+
+bool has_gpu_on_bus(const std::string& root) {
+  std::error_code none;
+  for (const auto& device : std::filesystem::directory_iterator(root + "/bus/pci/devices", none)) {
+    const std::string kind = read_text((device.path() / "class").string()).value_or(""),
+                      maker = read_text((device.path() / "vendor").string()).value_or("");
+    const bool fits = kind.starts_with("0x03") || kind.starts_with("0x12");
+    if (fits && (maker.starts_with("0x10de") || maker.starts_with("0x1002"))) return true;
+  }
+  return false;
 }
 
 }  // namespace assay

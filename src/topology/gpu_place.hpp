@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,16 @@ struct DeviceChoice {
   bool on_gpus() const { return kind != "host"; }
 };
 
-/// `hosts` and `visible` by rank. Pure, so that all ranks come to the same. Throws Error(usage) when a
-/// backend is asked for where it cannot be had.
+/// `hosts` and `visible` by rank, `on_bus`: hosts that have a GPU on their PCI bus, whether it works or not.
+/// Where at least half of the hosts have a GPU that a rank can use, the others take no part and are noted.
+/// Pure, so that all ranks come to the same. Throws Error(usage) when a backend is asked for where it cannot
+/// be had.
 DeviceChoice choose_devices(const std::vector<std::string>& hosts,
-                            const std::vector<std::vector<std::string>>& visible, const DeviceWish& wish);
+                            const std::vector<std::vector<std::string>>& visible, const DeviceWish& wish,
+                            const std::set<std::string>& on_bus = {});
+
+/// Whether a device of class display or accelerator of a maker of GPUs for computing is on the PCI bus.
+/// `root`: of sysfs ("/sys").
+bool has_gpu_on_bus(const std::string& root);
 
 }  // namespace assay

@@ -159,6 +159,23 @@ class Night(cluster.ClusterTest):
         for host, gpu in lost:
             self.assertTrue(any(f"{host}: the GPU GPU-" in text and f"f{gpu} cannot be used" in text for text in told), told)
 
+    def test_a_node_whose_gpus_are_gone_does_not_keep_others_from_being_measured(self):
+        gone = self.cluster.hosts[1]
+        program = self.emulated()
+        gpus = json.loads((self.dir / "gpus.json").read_text())
+        gpus["nodes"][gone] = []
+        (self.dir / "gpus.json").write_text(json.dumps(gpus))
+        self.site("--suites inventory,gemm --gemm.sizes 64 --gemm.dtypes fp32", assay=program)
+        job, code = self.night()
+        self.assertEqual(code, 3, self.said(job))
+        run = Results(self.directory(job) / "run.h5")
+        self.assertEqual(set(run.of_each("gemm", "fp32-n64-together", "throughput")), {gpu for gpu in self.gpus() if not gpu.startswith(gone)})
+        missing = [f["text"] for f in run.findings if f["kind"] == "missing" and "NVML" not in f["text"]]
+        self.assertEqual(len(missing), 1, run.findings)
+        self.assertIn(f"{gone}: no rank can use a GPU", missing[0])
+        self.assertIn(gone, run.nodes)
+        self.assertRegex((self.results / "log").read_text(), rf"nightly job={job} exit=3 .*, 1 INCONCLUSIVE, 3 WARN ")
+
     @outcome.nightly
     def test_the_default_night_measures_every_gpu(self):
         """All suites at the level of a site that has two minutes. What two cores compute for eight GPUs has no steady speed, so that the

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "base/error.hpp"
 #include "topology/discover.hpp"
@@ -49,30 +53,65 @@ TEST(ChooseDevices, AutoTakesGpusWhereEveryNodeHasThem) {
   EXPECT_THAT(choice.notes[1].text, HasSubstr("b: 2 ranks for 1 GPU: rank 3"));
 }
 
-TEST(ChooseDevices, AutoStaysWithTheHostWhereANodeHasNone) {
-  const auto choice = choose_devices({"a", "b"}, {{"A"}, {}}, wish("auto"));
+TEST(ChooseDevices, ANodeWithoutGpusIsLeftOutWhereHalfOfThemHaveSome) {
+  for (const char* device : {"auto", "cuda"}) {
+    const auto choice =
+        choose_devices({"a", "b", "b", "c", "d"}, {{"A"}, {}, {}, {"C"}, {}}, wish(device), {"d"});
+    EXPECT_EQ(choice.kind, "cuda");
+    EXPECT_THAT(choice.gpu, ElementsAre("A", "", "", "C", ""));
+    EXPECT_THAT(choice.takes_part, ElementsAre(true, false, false, true, false));
+    ASSERT_EQ(choice.notes.size(), 2U);
+    EXPECT_EQ(choice.notes[0].host, "b");
+    EXPECT_EQ(choice.notes[0].severity, "inconclusive") << "it may never have had one";
+    EXPECT_THAT(choice.notes[0].text,
+                HasSubstr("b: no rank can use a GPU, and none is on the PCI bus; 2 of 4 nodes"));
+    EXPECT_EQ(choice.notes[1].host, "d");
+    EXPECT_EQ(choice.notes[1].severity, "fail");
+    EXPECT_THAT(choice.notes[1].text, HasSubstr("d: no rank can use a GPU, though one is on the PCI bus"));
+  }
+}
+
+TEST(ChooseDevices, AutoStaysWithTheHostWhereMostNodesHaveNone) {
+  const auto choice = choose_devices({"a", "b", "c"}, {{"A"}, {}, {}}, wish("auto"));
   EXPECT_EQ(choice.kind, "host");
-  EXPECT_THAT(choice.gpu, ElementsAre("", ""));
-  EXPECT_THAT(choice.takes_part, ElementsAre(true, true));
+  EXPECT_THAT(choice.gpu, ElementsAre("", "", ""));
+  EXPECT_THAT(choice.takes_part, ElementsAre(true, true, true));
   ASSERT_EQ(choice.notes.size(), 1U);
-  EXPECT_THAT(choice.notes[0].text, HasSubstr("no rank on b can use one"));
+  EXPECT_THAT(choice.notes[0].text, HasSubstr("no rank on b, c can use one"));
   EXPECT_THAT(choose_devices({"a", "b"}, {{}, {}}, wish("auto")).notes, IsEmpty());
   EXPECT_THAT(choose_devices({"a"}, {{"A"}}, wish("host")).kind, "host");
   EXPECT_THAT(choose_devices({"a"}, {{"A"}}, {"auto", false, ""}).kind, "host");
 }
 
-TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNode) {
+TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNodes) {
   const auto what = [](const DeviceWish& w) {
     try {
-      choose_devices({"a", "b"}, {{"A"}, {}}, w);
+      choose_devices({"a", "b", "c"}, {{"A"}, {}, {}}, w);
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::usage);
       return std::string(e.what());
     }
     return std::string("no error");
   };
-  EXPECT_THAT(what(wish("cuda")), HasSubstr("--device: cuda, but no rank on b can use a GPU"));
+  EXPECT_THAT(what(wish("cuda")), HasSubstr("--device: cuda, but no rank on b, c can use a GPU"));
   EXPECT_THAT(what({"cuda", false, ""}), HasSubstr("--device: cuda is not built"));
+}
+
+TEST(GpuOnBus, IsADisplayOrAcceleratorOfAMakerOfGpus) {
+  const std::string root = ::testing::TempDir() + "/gpu_on_bus_" + std::to_string(getpid());
+  const auto device = [&](const std::string& address, const std::string& kind, const std::string& maker) {
+    const auto at = std::filesystem::path(root) / "bus/pci/devices" / address;
+    std::filesystem::create_directories(at);
+    std::ofstream(at / "class") << kind << "\n";
+    std::ofstream(at / "vendor") << maker << "\n";
+  };
+  EXPECT_FALSE(has_gpu_on_bus(root));
+  device("0000:00:01.0", "0x030000", "0x1a03");  // a management controller
+  device("0000:00:02.0", "0x040300", "0x10de");  // sound of a GPU
+  EXPECT_FALSE(has_gpu_on_bus(root));
+  device("0000:17:00.0", "0x030200", "0x10de");
+  EXPECT_TRUE(has_gpu_on_bus(root));
+  std::filesystem::remove_all(root);
 }
 
 Node made_node(const std::string& name, int gpus) {
