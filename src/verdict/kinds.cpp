@@ -10,7 +10,8 @@
 namespace assay::verdict {
 namespace {
 
-/// How slow the members of a population are, the slowest first: all, and those beside healthy ones.
+/// How slow the members of a population are, the slowest first: all but those that a configuration explains,
+/// and those beside healthy ones.
 struct Companies {
   std::vector<bool> alone;  ///< of each member: most others of its node, two or more, are not slow like it
   std::vector<double> all, of_alone;
@@ -28,6 +29,9 @@ struct Companies {
         if (alone[i]) of_alone.push_back(all[i]);
       }
     }
+    if (p.split.explained())
+      for (std::size_t i = 0; i < p.size(); ++i)
+        if (p.members[i].low) all[i] = 0;
     std::sort(all.begin(), all.end(), std::greater<>());
     std::sort(of_alone.begin(), of_alone.end(), std::greater<>());
   }

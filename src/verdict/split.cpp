@@ -25,8 +25,10 @@ void explain(Population& p, const std::vector<Attribute>& attributes) {
     }
     const bool place = is_place(a.name);
     for (std::size_t v = 0; v < a.values.size(); ++v) {
-      // It must cover nearly all of the slow and few of the others, or it explains nothing.
+      // It must cover nearly all of the slow and few of the others, or it explains nothing. Neither does a
+      // configuration with which most parts are as they should be: one of eight slots is few of the others.
       if (10 * low[v] < 8 * s.split.low || 10 * high[v] > 2 * s.split.high) continue;
+      if (!place && low[v] < high[v]) continue;
       const double chance =
           fisher_p(low[v], s.split.low, low[v] + high[v], p.size()) * static_cast<double>(tried);
       if (chance > (place ? constants::explain_place_p : constants::explain_p)) continue;
@@ -182,6 +184,16 @@ bool may_be_a_kind(const Population& p, std::size_t slow, double deficit) noexce
   return may_be_a_kind(slow, p.size(), deficit);
 }
 
+/// What a configuration explains are the parts that have it: others are held against the high side.
+void keep_explained(Population& p, const std::vector<Attribute>& attributes) {
+  const SplitFound& s = p.split;
+  if (!s.explained() || s.fast()) return;
+  const auto a = std::ranges::find(attributes, s.attribute, &Attribute::name);
+  for (std::size_t i = 0; i < p.size(); ++i)
+    p.members[i].low =
+        p.members[i].low && a->of[i] >= 0 && a->values[static_cast<std::size_t>(a->of[i])] == s.value;
+}
+
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes) {
   if (p.size() < constants::robust_min) return;
   const auto order = ascending(p);
@@ -189,6 +201,7 @@ void find_split(const Judgement& j, Population& p, const std::vector<Attribute>&
   if (split.low == 0) return;
   mark_sides(p, order, split);
   explain(p, attributes);
+  keep_explained(p, attributes);
   auto& s = p.split;
   s.apart = s.explained() || s.fast() || may_be_a_kind(p, split.low, s.deficit);
 }
