@@ -17,6 +17,12 @@ void judge_collectives(Judgement& j);
 /// Rails (parameter `rails`) all of whose groups are slow beside the other rails (rails.cpp).
 void judge_rails(Judgement& j);
 
+/// Rails all of whose pairs are slow beside those of the other rails (rail_pairs.cpp): their links become a
+/// stratum of their own, before anything is compared; and findings about them, which replace those of other
+/// rules that say the same (runs after judge_network).
+void find_slow_rails(Judgement& j);
+void judge_slow_rails(Judgement& j);
+
 /// Locates a slow collective of all nodes that no other rule explains (bisection.cpp); from its retest case
 /// of variant "halves".
 void judge_bisection(Judgement& j);

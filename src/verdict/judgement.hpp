@@ -101,6 +101,16 @@ struct Found {
   std::vector<std::int32_t> rows;
 };
 
+/// NIC or rank `number` of every node: all their pairs are slow beside those of another number.
+struct SlowRail {
+  int number = 0;
+  std::string metric;                     ///< Series::full
+  std::set<std::int32_t> ends, switches;  ///< `switches`: where it has them for itself
+  std::set<std::int32_t> sound_nodes;     ///< whose other rails are as they should be
+  std::size_t links = 0;
+  double value = 0, deficit = 0;
+};
+
 struct Judgement {
   Judgement(const results::Results& r, const Options& o) : results(r), options(o), entities(r.entities) {}
 
@@ -108,6 +118,7 @@ struct Judgement {
   const Options& options;
   EntityIndex entities;
   std::vector<Series> series;
+  std::vector<SlowRail> slow_rails;
   std::vector<Found> found;
   struct Gap {
     std::string reason;

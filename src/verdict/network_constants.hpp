@@ -58,6 +58,11 @@ inline constexpr double hub_deficit = 0.25;
 // A part all of whose pairs are slow is named beside at most this share of slow pairs among the others: a bad
 // pair is a fault of its own.
 inline constexpr double network_single_pairs = 0.34;
+// A rail that is slow as a whole is a fault from this deficit beside the fastest rail on; a warning from
+// `peers_small_deficit`, since rails differ by design. Nodes and links that a rail must have.
+inline constexpr double rail_deficit = 0.50;
+inline constexpr std::size_t rail_nodes = 3;
+inline constexpr std::size_t rail_links = 6;
 // Least spread of parts: keeps equal values from making any difference significant.
 inline constexpr double network_spread_floor = 1e-3;
 // Retests: rounds with new partners after the one with the same partner; repeats, batches and series of
@@ -107,6 +112,9 @@ inline Json network_json() {
               {"single_pairs", network_single_pairs},
               {"split_members", network_split_members},
               {"split_share", network_split_share},
+              {"rail_deficit", rail_deficit},
+              {"rail_nodes", rail_nodes},
+              {"rail_links", rail_links},
               {"spread_floor", network_spread_floor},
               {"fresh_partners", network_retest_partners},
               {"pair_repeats", network_pair_repeats},

@@ -79,6 +79,7 @@ results::VerdictData judge(const results::Results& results, const Options& optio
 results::VerdictData judge_all(Judgement& j) {
   judge_accounting(j);
   collect_series(j);
+  find_slow_rails(j);
   judge_impossible(j);
   judge_selftest(j);
   judge_miscompares(j);
@@ -100,6 +101,7 @@ results::VerdictData judge_all(Judgement& j) {
   joined(judge_physical);
   judge_small_populations(j);
   judge_network(j);
+  judge_slow_rails(j);
   judge_rails(j);
   judge_collectives(j);
   judge_peers(j);

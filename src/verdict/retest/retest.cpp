@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/retest/retest.hpp"
+#include "verdict/collectives.hpp"
 
 #include <algorithm>
 #include <set>
@@ -54,6 +55,7 @@ Retest next_retest(const Judgement& j, const std::string& suite, const std::stri
 std::vector<Retest> retests(const results::Results& results, const Options& options) {
   Judgement j(results, options);
   collect_series(j);
+  find_slow_rails(j);
   auto asked = digest_retests(j);
   const auto add = [&](std::vector<Retest> more) {
     std::move(more.begin(), more.end(), std::back_inserter(asked));

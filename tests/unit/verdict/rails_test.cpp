@@ -11,6 +11,7 @@ namespace {
 
 using namespace fabricate;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// All-reduce over random groups of 4 nodes, each of the `rails` devices of a node with those of its number;
 /// `slow` are faults of that suite as for `assay simulate --fault`, without kind and suite.
@@ -88,6 +89,73 @@ TEST(VerdictRails, HealthyRailsAccuseNobody) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed)
     for (const int nodes : {8, 16, 64})
       EXPECT_TRUE(accused_rails(judge(rails_run({}, nodes, seed))).empty()) << nodes << " " << seed;
+}
+
+/// Pairs of the NICs of equal numbers, judged with retests.
+results::VerdictData judged_pairs(std::int64_t nodes, std::int64_t nics, std::int64_t leaves,
+                                  const std::vector<std::string>& faults, std::uint64_t seed = 1) {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.devices_per_node = nics;
+  spec.leaves = leaves;
+  spec.seed = seed;
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  for (const std::string& fault : faults) spec.faults.push_back(simulate::parse_fault("slow:" + fault));
+  auto r = simulate::screen(spec);
+  r.info.injected = false;
+  simulate::run_retests(r, spec, verdict::options_from(r));
+  return judge(r);
+}
+
+/// The state and the words of the only finding.
+void expect_one(const results::VerdictData& v, const std::string& severity, const std::string& text,
+                const std::vector<std::string>& members) {
+  std::vector<const results::Finding*> told;
+  for (const auto& f : v.findings)
+    if (f.severity != "INFO") told.push_back(&f);
+  ASSERT_EQ(told.size(), 1U) << (told.empty() ? "" : told.back()->text);
+  EXPECT_EQ(told[0]->severity, severity);
+  EXPECT_THAT(told[0]->text, HasSubstr(text));
+  if (!members.empty()) {
+    EXPECT_EQ(told[0]->members, members);
+  }
+}
+
+TEST(VerdictRails, ADeadRailIsNamedByItsPairs) {
+  // Half of all links, at 23 and 24 nodes on both sides of where populations are judged otherwise.
+  for (const std::int64_t nodes : {23, 24, 40})
+    expect_one(judged_pairs(nodes, 2, 0, {"nic=1,percent=99.9"}), "FAIL", "cluster: rail 1 ", {});
+}
+
+TEST(VerdictRails, ItsSwitchesAreNamedWhereItHasThemForItself) {
+  for (const double percent : {55.0, 99.9})
+    expect_one(judged_pairs(24, 8, 16, {"nic=1,percent=" + std::to_string(percent)}), "FAIL", "rail 1 ",
+               {"switch:L1", "switch:L9"});
+  const auto v = judged_pairs(24, 4, 2, {"nic=3,percent=80"});
+  ASSERT_FALSE(v.findings.empty());
+  EXPECT_EQ(v.findings[0].members.size(), 24U) << "switches that other rails use, too";
+}
+
+TEST(VerdictRails, ARailThatDiffersByALittleIsNoneAndByMoreAWarning) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    EXPECT_EQ(judged_pairs(16, 4, 8, {}, seed).state, "PASS") << seed;
+    for (const auto& f : judged_pairs(24, 2, 0, {"nic=1,percent=15"}, seed).findings)
+      EXPECT_THAT(f.text, Not(HasSubstr("rail 1"))) << seed;
+  }
+  expect_one(judged_pairs(40, 2, 0, {"nic=1,percent=40"}), "WARN", "rail 1 ", {});
+}
+
+TEST(VerdictRails, AFaultBesideASlowRailIsNamedToo) {
+  const auto v = judged_pairs(16, 4, 8, {"nic=1,percent=80", "node=5,nic=2,percent=40"});
+  std::vector<std::string> names;
+  for (const auto& f : v.findings)
+    if (f.severity == "FAIL") names.push_back(f.name);
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("cluster", "sim05/nic2"));
+}
+
+TEST(VerdictRails, OfMoreThanHalfOfTheRailsNoneIsSlowBesideTheOthers) {
+  for (const auto& f : judged_pairs(16, 3, 0, {"nic=1,percent=60", "nic=2,percent=60"}).findings)
+    EXPECT_THAT(f.text, Not(HasSubstr("rail "))) << "peers do not show which side is right";
 }
 
 }  // namespace

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rails found from pairs: NIC (or rank) k of every node. Where all pairs of a rail are slow, every other
+// comparison is among its own members or finds each node half slow; beside the other rails it shows.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "results/inventory_names.hpp"
+#include "verdict/collectives.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/network_constants.hpp"
+#include "verdict/network_links.hpp"
+#include "verdict/screening.hpp"
+
+namespace assay::verdict {
+namespace {
+
+struct PairedRail {
+  std::vector<double> rates;  ///< log of each link's, above its NIC's nominal rate where all are known
+  std::set<std::int32_t> ends, links;
+  std::map<std::int32_t, std::vector<double>> of_node;
+  double centre = 0;
+};
+using PairedRails = std::map<int, PairedRail>;
+
+/// The place of each part among those of its kind in its node.
+std::vector<int> places_in_nodes(const EntityIndex& entities) {
+  std::vector<int> places(entities.size(), -1);
+  std::map<std::pair<std::int32_t, std::string>, int> next;
+  for (std::size_t i = 0; i < entities.size(); ++i) {
+    const auto row = static_cast<std::int32_t>(i);
+    if (entities.node(row) >= 0) places[i] = next[{entities.node(row), entities.kind(row)}]++;
+  }
+  return places;
+}
+
+/// Nominal rates of NICs (/inventory/nic), by row of /entities.
+std::map<std::int32_t, double> nominal_rates(const Judgement& j) {
+  std::map<std::int32_t, double> rates;
+  const auto table = j.results.inventory.find("nic");
+  if (table == j.results.inventory.end()) return rates;
+  const auto* column = number_column(table->second, {results::inventory::rate});
+  for (std::size_t i = 0; column != nullptr && i < table->second.entity.size(); ++i)
+    if ((*column)[i] > 0) rates[table->second.entity[i]] = (*column)[i];
+  return rates;
+}
+
+/// The rails of a series of links between nodes; none unless each has pairs of several nodes.
+PairedRails rails_of_links(const Judgement& j, const Series& s, const std::vector<int>& places,
+                           const std::map<std::int32_t, double>& nominal) {
+  PairedRails rails;
+  bool known = true;
+  std::vector<std::pair<int, double>> ratings;
+  for (const auto& row : s.rows) {
+    if (!j.entities.valid(row.source) || !j.entities.valid(row.destination) || row.median <= 0) continue;
+    const int rail = places[network::at(row.source)];
+    const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
+    if (rail < 0 || rail != places[network::at(row.destination)] || from == to ||
+        j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination))
+      continue;
+    PairedRail& r = rails[rail];
+    r.rates.push_back(std::log(row.median));
+    for (const auto node : {from, to}) r.of_node[node].push_back(std::log(row.median));
+    r.ends.insert({row.source, row.destination});
+    r.links.insert(row.entity);
+    const auto a = nominal.find(row.source), b = nominal.find(row.destination);
+    known = known && a != nominal.end() && b != nominal.end();
+    if (known) ratings.emplace_back(rail, std::log(std::min(a->second, b->second)));
+  }
+  std::erase_if(rails, [](const auto& r) {
+    return r.second.of_node.size() < constants::rail_nodes || r.second.rates.size() < constants::rail_links;
+  });
+  std::map<int, std::vector<double>> rated;
+  for (const auto& [rail, rating] : ratings) rated[rail].push_back(rating);
+  for (auto& [number, rail] : rails) {
+    const double rating = known ? median(rated[number]) : 0;
+    for (double& rate : rail.rates) rate -= rating;
+    for (auto& [node, rates] : rail.of_node)
+      for (double& rate : rates) rate -= rating;
+    rail.centre = median(rail.rates);
+  }
+  return rails;
+}
+
+/// The switches of a rail, if it has them for itself.
+std::set<std::int32_t> own_switches(const PairedRails& rails, int rail, const network::Places& places) {
+  std::set<std::int32_t> own;
+  for (const auto end : rails.at(rail).ends) {
+    const auto row = places.switch_of(end);
+    if (row < 0) return {};
+    own.insert(row);
+  }
+  for (const auto& [number, other] : rails)
+    for (const auto end : other.ends)
+      if (number != rail && own.contains(places.switch_of(end))) return {};
+  return own;
+}
+
+/// Nodes whose other rails are as they should be.
+std::set<std::int32_t> sound_nodes(const PairedRails& rails, const std::set<int>& slow, double best) {
+  std::map<std::int32_t, std::vector<double>> others;
+  for (const auto& [number, rail] : rails)
+    for (const auto& [node, rates] : rail.of_node)
+      if (!slow.contains(number)) others[node].insert(others[node].end(), rates.begin(), rates.end());
+  std::set<std::int32_t> sound;
+  for (const auto& [node, rates] : others)
+    if (best - median(rates) < log_deficit(constants::peers_small_deficit)) sound.insert(node);
+  return sound;
+}
+
+/// What the findings about slow rails say already: of links, ends and switches of them, and of sound nodes. A
+/// contract is a matter of its own.
+void fold(Judgement& j, std::set<std::int32_t> own, std::size_t first) {
+  for (const auto& s : j.series)
+    for (const auto& row : s.rows)
+      if (s.kind == "link" && own.contains(row.source) && own.contains(row.destination))
+        own.insert(row.entity);
+  const auto says_the_same = [&](const Found& f) {
+    const Series* s = series_of(j, f.finding);
+    return s != nullptr && s->kind == "link" && !s->is_of(results::MetricClass::storage) &&
+           f.finding.reference_kind != "limit" && !f.rows.empty() &&
+           std::ranges::all_of(f.rows, [&](std::int32_t row) { return own.contains(row); });
+  };
+  const auto begin = j.found.begin(), end = begin + static_cast<std::ptrdiff_t>(first);
+  j.found.erase(std::remove_if(begin, end, says_the_same), end);
+}
+
+/// Compared among themselves, the links of a slow rail neither hide a fault of another rail nor get excuses.
+void set_apart(Judgement& j, const std::set<std::int32_t>& ends, int rail) {
+  for (auto& s : j.series) {
+    if (s.kind != "link") continue;
+    std::int32_t stratum = -1;
+    for (auto& row : s.rows) {
+      if (!ends.contains(row.source) || !ends.contains(row.destination)) continue;
+      if (stratum < 0) {
+        stratum = static_cast<std::int32_t>(s.strata.size());
+        s.strata.push_back(s.strata[network::at(row.stratum)] + ", slow rail " + std::to_string(rail));
+      }
+      row.stratum = stratum;
+    }
+  }
+}
+
+}  // namespace
+
+void find_slow_rails(Judgement& j) {
+  const network::Places leaves(j);
+  const auto places = places_in_nodes(j.entities);
+  const auto nominal = nominal_rates(j);
+  for (const auto& s : j.series) {
+    if (!s.judged || s.kind != "link" || s.unit != "B/s" || s.is_of(results::MetricClass::storage)) continue;
+    const auto rails = rails_of_links(j, s, places, nominal);
+    if (rails.size() < 2) continue;
+    double best = rails.begin()->second.centre;
+    for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
+    // Rails differ by design (how near a NIC is to memory), and one is slow as a whole.
+    const auto slow = [&](const PairedRail& rail) {
+      return best - rail.centre >= log_deficit(constants::peers_small_deficit) &&
+             best - quantile(rail.rates, 0.9) >= (best - rail.centre) / 2;
+    };
+    std::set<int> numbers;
+    for (const auto& [number, rail] : rails)
+      if (slow(rail)) numbers.insert(number);
+    if (numbers.empty() || 2 * numbers.size() > rails.size()) continue;
+    for (const int number : numbers) {
+      const auto known = [&](const SlowRail& other) { return other.number == number; };
+      if (std::ranges::any_of(j.slow_rails, known)) continue;  // other sizes say the same
+      const PairedRail& rail = rails.at(number);
+      SlowRail found{number, s.full(), rail.ends, own_switches(rails, number, leaves),
+                     sound_nodes(rails, numbers, best)};
+      std::vector<double> values;
+      for (const auto& row : s.rows)
+        if (rail.links.contains(row.entity)) values.push_back(row.median);
+      found.links = values.size();
+      found.value = median(values);
+      found.deficit = -std::expm1(rail.centre - best);
+      j.slow_rails.push_back(std::move(found));
+    }
+  }
+  for (const auto& rail : j.slow_rails) set_apart(j, rail.ends, rail.number);
+}
+
+void judge_slow_rails(Judgement& j) {
+  const std::size_t before = j.found.size();
+  std::set<std::int32_t> explained;
+  for (const auto& rail : j.slow_rails) {
+    const auto s = std::ranges::find(j.series, rail.metric, &Series::full);
+    const auto& rows = rail.switches.empty() ? rail.ends : rail.switches;
+    const bool fault = rail.deficit >= constants::rail_deficit;
+    auto f = fault ? j.about(*s, -1, "FAIL", "magnitude", "slow")
+                   : j.about(*s, -1, "WARN", "abnormality", "split");
+    f.deficit = rail.deficit;
+    f.value = rail.value;
+    f.reference = rail.value / (1 - rail.deficit);
+    f.reference_kind = "peers";
+    f.samples = static_cast<std::int64_t>(rail.links);
+    f.action = "TRIAGE";
+    for (const auto row : rows) f.members.push_back(j.entities.name(row));
+    const std::string number = std::to_string(rail.number);
+    f.text = "cluster: rail " + number + " (number " + number +
+             " of every node) is slow in all its pairs of " + rail.metric + ", " +
+             format_quantity(rail.value, s->unit) + " against " + format_quantity(*f.reference, s->unit) +
+             " of the fastest rail, deficit " + percent(rail.deficit) + " (n=" + std::to_string(rail.links) +
+             " links); " + (rail.switches.empty() ? "members " : "its switches ") + first_of(f.members);
+    explained.insert(rail.ends.begin(), rail.ends.end());
+    explained.insert(rail.switches.begin(), rail.switches.end());
+    explained.insert(rail.sound_nodes.begin(), rail.sound_nodes.end());
+    j.add(std::move(f), {rows.begin(), rows.end()});
+  }
+  if (!explained.empty()) fold(j, std::move(explained), before);
+}
+
+}  // namespace assay::verdict
