@@ -12,6 +12,7 @@ namespace {
 
 using namespace fabricate;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string part_of(std::size_t node) { return "node" + std::to_string(node) + "/cores0-1"; }
 
@@ -217,6 +218,34 @@ TEST(VerdictGroups, WhatAnAttributeExplainsIsOpenBeyondAFifth) {
     EXPECT_NE(find_kind(v, "mismatch"), nullptr) << share << all_reasons(v);
     EXPECT_EQ(v.state, share < 0.8 ? "INCONCLUSIVE" : "WARN") << all_reasons(v);
   }
+}
+
+TEST(VerdictGroups, AConfigurationExplainsNoPartThatHasAnother) {
+  auto fleet = Fleet::of(64, 0.003);
+  for (std::size_t i = 0; i < 11; ++i) fleet.rate[i] *= 0.95;
+  auto r = fleet.run();
+  auto& node = r.inventory["node"];
+  node.entity = rows_of_kind(r, "node");
+  for (std::size_t i = 0; i < 64; ++i) node.text["bios"].push_back(i < 10 ? "2.1" : "2.4");
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
+  const auto v = judge(r);
+  EXPECT_EQ(state_of(r, v, "node10"), "FAIL") << "as slow as those with 2.1, without it";
+  EXPECT_EQ(count_severity(v, "FAIL"), 1U);
+  EXPECT_NE(state_of(r, v, "node3"), "FAIL");
+}
+
+TEST(VerdictGroups, AConfigurationOfMostlySoundPartsExplainsNothing) {
+  auto fleet = Fleet::of(64, 0.003);
+  for (std::size_t i = 0; i < 5; ++i) fleet.rate[i] *= 0.9;
+  auto r = fleet.run();
+  auto& node = r.inventory["node"];
+  node.entity = rows_of_kind(r, "node");
+  for (std::size_t i = 0; i < 64; ++i) node.text["board"].push_back(i < 14 ? "b" : "a");
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
+  const auto v = judge(r);
+  for (const char* name : {"node0", "node1", "node2", "node3", "node4"})
+    EXPECT_EQ(state_of(r, v, name), "FAIL");
+  for (const auto& f : v.findings) EXPECT_THAT(f.text, Not(HasSubstr("explained by")));
 }
 
 }  // namespace
