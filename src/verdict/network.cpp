@@ -338,18 +338,20 @@ void judge_network(Judgement& j) {
   const auto claims = claims_of(j, places, screened);
   const std::size_t before = j.found.size();
   const Explained explained(j, claims);
-  using Kind = std::tuple<PartKind, bool, bool, bool>;  // place, inside, of storage, a server
+  // Place, inside, of storage, a server, not confirmed: what was not measured again is no member of a fault.
+  using Kind = std::tuple<PartKind, bool, bool, bool, bool>;
   std::map<Kind, std::vector<const network::Claim*>> by_kind;
   for (const auto& c : claims) {
     if (explained.by_higher(c)) continue;
-    by_kind[{c.part.place, c.part.inside, c.part.storage, is_server(c)}].push_back(&c);
+    const bool open = c.severity < 3 && !c.result.measured;
+    by_kind[{c.part.place, c.part.inside, c.part.storage, is_server(c), open}].push_back(&c);
   }
   std::map<std::pair<bool, bool>, std::size_t> splits;  // where in `found`, by inside and storage
   for (const auto& [kind, same] : by_kind) {
     std::vector<const network::Claim*> said;
     std::copy_if(same.begin(), same.end(), std::back_inserter(said),
                  [](const auto* c) { return c->severity >= 2; });
-    const auto& [place, inside, storage, server] = kind;
+    const auto& [place, inside, storage, server, open] = kind;
     const auto whole = splits.find({inside, storage});
     if (place == PartKind::pair && whole != splits.end()) {
       fold_into_split(j, j.found[whole->second], said);

@@ -24,6 +24,8 @@ constexpr std::size_t least_class_rows = 6;
 /// The quantile that stands for the rows of a round across switches: where a third of the switches is slow,
 /// and the round pairs none of these with one another, most rows are slow.
 constexpr double across_quantile = 0.9;
+/// Share of pairs beside which the median of a round may be that of slow ones.
+constexpr double slow_pairs_share = 0.4;
 
 std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) {
   return i < values.size() ? values[i] : -1;
@@ -77,8 +79,17 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
     const int cls = std::get<0>(key);
     if (values.size() >= least_round_rows && !(few_switches && crosses_switches(cls))) by_rounds.insert(cls);
   }
-  const auto usual = [](int cls, const std::vector<double>& values) {
-    return crosses_switches(cls) ? quantile(values, across_quantile) : median(values);
+  // Where 30 % of the nodes are slow, half of the pairs are: the median of a round would be one or the other.
+  std::set<int> half_slow;
+  for (const auto& [cls, values] : by_class) {
+    const double least = quantile(values, 0.75) - constants::network_fail;
+    const auto slow = std::ranges::count_if(values, [&](double v) { return v < least; });
+    if (static_cast<double>(slow) > slow_pairs_share * static_cast<double>(values.size()))
+      half_slow.insert(cls);
+  }
+  const auto usual = [&](int cls, const std::vector<double>& values) {
+    if (crosses_switches(cls)) return quantile(values, across_quantile);
+    return half_slow.contains(cls) ? quantile(values, 0.75) : median(values);
   };
   std::map<int, double> class_centre;
   for (const auto& [cls, values] : by_class)

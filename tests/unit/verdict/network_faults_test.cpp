@@ -136,5 +136,17 @@ TEST(VerdictNetwork, ALimitOfOneNodeFailsNoOther) {
     EXPECT_EQ(state_of(r, v, other), "PASS") << other;
 }
 
+TEST(VerdictNetwork, HalfOfThePairsAreSlowWhereAThirdOfTheNodesIs) {
+  for (const std::uint64_t seed : {88, 31337}) {
+    const Spec spec = all_pairs(150, 0, seed, {"slow:node=0-59,nic=0,percent=30"});
+    auto r = screened(spec);
+    const auto v = retested(r, spec);
+    for (int node = 0; node < 150; ++node) {
+      const std::string name = (node < 10 ? "sim00" : node < 100 ? "sim0" : "sim") + std::to_string(node);
+      EXPECT_EQ(state_of(r, v, name), node < 60 ? "FAIL" : "PASS") << name << ", seed " << seed;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace assay
