@@ -19,7 +19,7 @@ namespace assay::verdict {
 namespace {
 
 struct PairedRail {
-  std::vector<double> rates;  ///< log of each link's, above its NIC's nominal rate where all are known
+  std::vector<double> rates;  ///< log of each link's
   std::set<std::int32_t> ends, links;
   std::map<std::int32_t, std::vector<double>> of_node;
   double centre = 0;
@@ -37,52 +37,53 @@ std::vector<int> places_in_nodes(const EntityIndex& entities) {
   return places;
 }
 
-/// Nominal rates of NICs (/inventory/nic), by row of /entities.
-std::map<std::int32_t, double> nominal_rates(const Judgement& j) {
-  std::map<std::int32_t, double> rates;
+/// What rails must have in common to be compared: the kind of their parts, of NICs also the protocol and the
+/// nominal rate (/inventory/nic). By row of /entities.
+std::map<std::int32_t, std::string> kinds_of_parts(const Judgement& j) {
+  std::map<std::int32_t, std::string> kinds;
+  for (std::size_t i = 0; i < j.entities.size(); ++i)
+    kinds[static_cast<std::int32_t>(i)] = j.entities.kind(static_cast<std::int32_t>(i));
   const auto table = j.results.inventory.find("nic");
-  if (table == j.results.inventory.end()) return rates;
-  const auto* column = number_column(table->second, {results::inventory::rate});
-  for (std::size_t i = 0; column != nullptr && i < table->second.entity.size(); ++i)
-    if ((*column)[i] > 0) rates[table->second.entity[i]] = (*column)[i];
-  return rates;
+  if (table == j.results.inventory.end()) return kinds;
+  const auto* rate = number_column(table->second, {results::inventory::rate});
+  const auto* protocol = text_column(table->second, {"kind"});
+  for (std::size_t i = 0; i < table->second.entity.size(); ++i)
+    kinds[table->second.entity[i]] += " " + (protocol != nullptr ? (*protocol)[i] : "") + " " +
+                                      (rate != nullptr ? std::to_string((*rate)[i]) : "");
+  return kinds;
 }
 
-/// The rails of a series of links between nodes; none unless each has pairs of several nodes.
-PairedRails rails_of_links(const Judgement& j, const Series& s, const std::vector<int>& places,
-                           const std::map<std::int32_t, double>& nominal) {
+/// The rails of a series of links between nodes, apart by kind; those with pairs of too few nodes, or of
+/// parts of several kinds, are left out.
+std::map<std::string, PairedRails> rails_of_links(const Judgement& j, const Series& s,
+                                                  const std::vector<int>& places,
+                                                  const std::map<std::int32_t, std::string>& kinds) {
   PairedRails rails;
-  bool known = true;
-  std::vector<std::pair<int, double>> ratings;
+  std::map<int, std::set<std::string>> kinds_of_rail;
   for (const auto& row : s.rows) {
     if (!j.entities.valid(row.source) || !j.entities.valid(row.destination) || row.median <= 0) continue;
-    const int rail = places[network::at(row.source)];
+    const int number = places[network::at(row.source)];
     const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
-    if (rail < 0 || rail != places[network::at(row.destination)] || from == to ||
+    if (number < 0 || number != places[network::at(row.destination)] || from == to ||
         j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination))
       continue;
-    PairedRail& r = rails[rail];
-    r.rates.push_back(std::log(row.median));
-    for (const auto node : {from, to}) r.of_node[node].push_back(std::log(row.median));
-    r.ends.insert({row.source, row.destination});
-    r.links.insert(row.entity);
-    const auto a = nominal.find(row.source), b = nominal.find(row.destination);
-    known = known && a != nominal.end() && b != nominal.end();
-    if (known) ratings.emplace_back(rail, std::log(std::min(a->second, b->second)));
+    PairedRail& rail = rails[number];
+    rail.rates.push_back(std::log(row.median));
+    for (const auto node : {from, to}) rail.of_node[node].push_back(std::log(row.median));
+    rail.ends.insert({row.source, row.destination});
+    rail.links.insert(row.entity);
+    for (const auto end : {row.source, row.destination}) kinds_of_rail[number].insert(kinds.at(end));
   }
-  std::erase_if(rails, [](const auto& r) {
-    return r.second.of_node.size() < constants::rail_nodes || r.second.rates.size() < constants::rail_links;
-  });
-  std::map<int, std::vector<double>> rated;
-  for (const auto& [rail, rating] : ratings) rated[rail].push_back(rating);
+  std::map<std::string, PairedRails> by_kind;
   for (auto& [number, rail] : rails) {
-    const double rating = known ? median(rated[number]) : 0;
-    for (double& rate : rail.rates) rate -= rating;
-    for (auto& [node, rates] : rail.of_node)
-      for (double& rate : rates) rate -= rating;
+    const auto& kind = kinds_of_rail[number];
+    if (kind.size() > 1 || rail.of_node.size() < constants::rail_nodes ||
+        rail.rates.size() < constants::rail_links)
+      continue;
     rail.centre = median(rail.rates);
+    by_kind[*kind.begin()].emplace(number, std::move(rail));
   }
-  return rails;
+  return by_kind;
 }
 
 /// The switches of a rail, if it has them for itself.
@@ -144,41 +145,40 @@ void set_apart(Judgement& j, const std::set<std::int32_t>& ends, int rail) {
   }
 }
 
+void add_slow_rails(Judgement& j, const Series& s, const PairedRails& rails, const network::Places& leaves) {
+  double best = rails.begin()->second.centre;
+  for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
+  // Rails differ by design (how near a NIC is to memory), and one is slow as a whole.
+  const auto slow = [&](const PairedRail& rail) {
+    return best - rail.centre >= log_deficit(constants::peers_small_deficit) &&
+           best - quantile(rail.rates, 0.9) >= (best - rail.centre) / 2;
+  };
+  std::set<int> numbers;
+  for (const auto& [number, rail] : rails)
+    if (slow(rail)) numbers.insert(number);
+  if (2 * numbers.size() > rails.size()) return;
+  for (const int number : numbers) {
+    const auto known = [&](const SlowRail& other) { return other.number == number; };
+    if (std::ranges::any_of(j.slow_rails, known)) continue;  // other sizes say the same
+    const PairedRail& rail = rails.at(number);
+    SlowRail found{number, s.full(), rail.ends, own_switches(rails, number, leaves),
+                   sound_nodes(rails, numbers, best)};
+    found.links = rail.rates.size();
+    found.value = std::exp(rail.centre);
+    found.deficit = -std::expm1(rail.centre - best);
+    j.slow_rails.push_back(std::move(found));
+  }
+}
+
 }  // namespace
 
 void find_slow_rails(Judgement& j) {
   const network::Places leaves(j);
   const auto places = places_in_nodes(j.entities);
-  const auto nominal = nominal_rates(j);
+  const auto kinds = kinds_of_parts(j);
   for (const auto& s : j.series) {
     if (!s.judged || s.kind != "link" || s.unit != "B/s" || s.is_of(results::MetricClass::storage)) continue;
-    const auto rails = rails_of_links(j, s, places, nominal);
-    if (rails.size() < 2) continue;
-    double best = rails.begin()->second.centre;
-    for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
-    // Rails differ by design (how near a NIC is to memory), and one is slow as a whole.
-    const auto slow = [&](const PairedRail& rail) {
-      return best - rail.centre >= log_deficit(constants::peers_small_deficit) &&
-             best - quantile(rail.rates, 0.9) >= (best - rail.centre) / 2;
-    };
-    std::set<int> numbers;
-    for (const auto& [number, rail] : rails)
-      if (slow(rail)) numbers.insert(number);
-    if (numbers.empty() || 2 * numbers.size() > rails.size()) continue;
-    for (const int number : numbers) {
-      const auto known = [&](const SlowRail& other) { return other.number == number; };
-      if (std::ranges::any_of(j.slow_rails, known)) continue;  // other sizes say the same
-      const PairedRail& rail = rails.at(number);
-      SlowRail found{number, s.full(), rail.ends, own_switches(rails, number, leaves),
-                     sound_nodes(rails, numbers, best)};
-      std::vector<double> values;
-      for (const auto& row : s.rows)
-        if (rail.links.contains(row.entity)) values.push_back(row.median);
-      found.links = values.size();
-      found.value = median(values);
-      found.deficit = -std::expm1(rail.centre - best);
-      j.slow_rails.push_back(std::move(found));
-    }
+    for (const auto& [kind, rails] : rails_of_links(j, s, places, kinds)) add_slow_rails(j, s, rails, leaves);
   }
   for (const auto& rail : j.slow_rails) set_apart(j, rail.ends, rail.number);
 }

@@ -2,6 +2,7 @@
 // Collectives over random groups of each rail by itself: which device of a node it is, or which rail.
 #include <gmock/gmock.h>
 
+#include "results/inventory_names.hpp"
 #include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/collectives.hpp"
@@ -93,7 +94,8 @@ TEST(VerdictRails, HealthyRailsAccuseNobody) {
 
 /// Pairs of the NICs of equal numbers, judged with retests.
 results::VerdictData judged_pairs(std::int64_t nodes, std::int64_t nics, std::int64_t leaves,
-                                  const std::vector<std::string>& faults, std::uint64_t seed = 1) {
+                                  const std::vector<std::string>& faults, std::uint64_t seed = 1,
+                                  double rate_of_nic1 = 0) {
   simulate::Spec spec;
   spec.nodes = nodes;
   spec.devices_per_node = nics;
@@ -103,6 +105,10 @@ results::VerdictData judged_pairs(std::int64_t nodes, std::int64_t nics, std::in
   for (const std::string& fault : faults) spec.faults.push_back(simulate::parse_fault("slow:" + fault));
   auto r = simulate::screen(spec);
   r.info.injected = false;
+  auto& nics_table = r.inventory["nic"];
+  for (std::size_t i = 0; rate_of_nic1 > 0 && i < nics_table.entity.size(); ++i)
+    if (r.entities[static_cast<std::size_t>(nics_table.entity[i])].name.ends_with("/nic1"))
+      nics_table.number[results::inventory::rate][i] = rate_of_nic1;
   simulate::run_retests(r, spec, verdict::options_from(r));
   return judge(r);
 }
@@ -151,6 +157,17 @@ TEST(VerdictRails, AFaultBesideASlowRailIsNamedToo) {
   for (const auto& f : v.findings)
     if (f.severity == "FAIL") names.push_back(f.name);
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("cluster", "sim05/nic2"));
+}
+
+TEST(VerdictRails, NicsOfAnotherRateAreAnotherKindOfRail) {
+  const auto told = [](double rate) {
+    std::size_t rails = 0;
+    for (const auto& f : judged_pairs(16, 2, 0, {"nic=1,percent=60"}, 1, rate).findings)
+      rails += f.text.find("rail 1 ") != std::string::npos ? 1 : 0;
+    return rails;
+  };
+  EXPECT_EQ(told(20e9), 0U);
+  EXPECT_EQ(told(0), 1U) << "of equal ones it is slow";
 }
 
 TEST(VerdictRails, OfMoreThanHalfOfTheRailsNoneIsSlowBesideTheOthers) {
