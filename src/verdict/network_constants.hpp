@@ -58,8 +58,9 @@ inline constexpr double hub_deficit = 0.25;
 // A part all of whose pairs are slow is named beside at most this share of slow pairs among the others: a bad
 // pair is a fault of its own.
 inline constexpr double network_single_pairs = 0.34;
-// A rail that is slow as a whole is a fault from this deficit beside the fastest rail on; a warning from
-// `peers_small_deficit`, since rails differ by design. Nodes and links that a rail must have.
+// A rail that is slow as a whole by `peers_small_deficit` is a fault of NICs; of ranks, whose ways to their
+// NICs differ by design, from this deficit beside the fastest rail on, else a warning. Nodes and links that a
+// rail must have.
 inline constexpr double rail_deficit = 0.50;
 inline constexpr std::size_t rail_nodes = 3;
 inline constexpr std::size_t rail_links = 6;

@@ -148,7 +148,7 @@ void set_apart(Judgement& j, const std::set<std::int32_t>& ends, int rail) {
 void add_slow_rails(Judgement& j, const Series& s, const PairedRails& rails, const network::Places& leaves) {
   double best = rails.begin()->second.centre;
   for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
-  // Rails differ by design (how near a NIC is to memory), and one is slow as a whole.
+  // One is slow as a whole.
   const auto slow = [&](const PairedRail& rail) {
     return best - rail.centre >= log_deficit(constants::peers_small_deficit) &&
            best - quantile(rail.rates, 0.9) >= (best - rail.centre) / 2;
@@ -189,7 +189,9 @@ void judge_slow_rails(Judgement& j) {
   for (const auto& rail : j.slow_rails) {
     const auto s = std::ranges::find(j.series, rail.metric, &Series::full);
     const auto& rows = rail.switches.empty() ? rail.ends : rail.switches;
-    const bool fault = rail.deficit >= constants::rail_deficit;
+    // What lies between a rank and its NIC may differ by design; NICs of one rate do not by this much.
+    const bool nics = j.entities.kind(*rail.ends.begin()) == "nic",
+               fault = nics || rail.deficit >= constants::rail_deficit;
     auto f = fault ? j.about(*s, -1, "FAIL", "magnitude", "slow")
                    : j.about(*s, -1, "WARN", "abnormality", "split");
     f.deficit = rail.deficit;

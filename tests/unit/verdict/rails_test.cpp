@@ -142,13 +142,13 @@ TEST(VerdictRails, ItsSwitchesAreNamedWhereItHasThemForItself) {
   EXPECT_EQ(v.findings[0].members.size(), 24U) << "switches that other rails use, too";
 }
 
-TEST(VerdictRails, ARailThatDiffersByALittleIsNoneAndByMoreAWarning) {
+TEST(VerdictRails, ARailThatDiffersByALittleIsNone) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     EXPECT_EQ(judged_pairs(16, 4, 8, {}, seed).state, "PASS") << seed;
     for (const auto& f : judged_pairs(24, 2, 0, {"nic=1,percent=15"}, seed).findings)
       EXPECT_THAT(f.text, Not(HasSubstr("rail 1"))) << seed;
   }
-  expect_one(judged_pairs(40, 2, 0, {"nic=1,percent=40"}), "WARN", "rail 1 ", {});
+  expect_one(judged_pairs(40, 2, 0, {"nic=1,percent=40"}), "FAIL", "rail 1 ", {});
 }
 
 TEST(VerdictRails, AFaultBesideASlowRailIsNamedToo) {
@@ -168,6 +168,26 @@ TEST(VerdictRails, NicsOfAnotherRateAreAnotherKindOfRail) {
   };
   EXPECT_EQ(told(20e9), 0U);
   EXPECT_EQ(told(0), 1U) << "of equal ones it is slow";
+}
+
+TEST(VerdictRails, OfRanksARailIsAFaultOnlyWhereItIsHalfAsFast) {
+  for (const double percent : {40.0, 60.0}) {
+    simulate::Spec spec;
+    spec.nodes = 16;
+    spec.devices_per_node = 2;
+    spec.metrics = simulate::pick_metrics({"p2p"});
+    spec.faults = {simulate::parse_fault("slow:nic=1,percent=" + std::to_string(percent))};
+    auto r = simulate::screen(spec);
+    r.info.injected = false;
+    r.inventory.clear();
+    for (auto& entity : r.entities)
+      if (entity.kind == "nic") entity.kind = "device";
+    const auto v = judge(r);
+    const auto rail = std::ranges::find_if(
+        v.findings, [](const auto& f) { return f.text.find("rail ") != std::string::npos; });
+    ASSERT_NE(rail, v.findings.end());
+    EXPECT_EQ(rail->severity, percent < 50 ? "WARN" : "FAIL");
+  }
 }
 
 TEST(VerdictRails, OfMoreThanHalfOfTheRailsNoneIsSlowBesideTheOthers) {
