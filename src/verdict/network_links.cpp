@@ -24,8 +24,10 @@ constexpr std::size_t least_class_rows = 6;
 /// The quantile that stands for the rows of a round across switches: where a third of the switches is slow,
 /// and the round pairs none of these with one another, most rows are slow.
 constexpr double across_quantile = 0.9;
-/// Share of pairs beside which the median of a round may be that of slow ones.
-constexpr double slow_pairs_share = 0.4;
+/// Share of slow pairs from which the median of a round may be one of them, the quantile that stands for it
+/// then, and the rows that a round needs for that.
+constexpr double slow_pairs_share = 0.4, beside_slow_quantile = 0.75;
+constexpr std::size_t least_rows_beside_slow = 64;
 
 std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) {
   return i < values.size() ? values[i] : -1;
@@ -89,7 +91,9 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
   }
   const auto usual = [&](int cls, const std::vector<double>& values) {
     if (crosses_switches(cls)) return quantile(values, across_quantile);
-    return half_slow.contains(cls) ? quantile(values, 0.75) : median(values);
+    return half_slow.contains(cls) && values.size() >= least_rows_beside_slow
+               ? quantile(values, beside_slow_quantile)
+               : median(values);
   };
   std::map<int, double> class_centre;
   for (const auto& [cls, values] : by_class)
@@ -374,6 +378,12 @@ int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, L
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
     ++cases;
     for (auto& m : measured(c, series.metric, series.better)) {
+      for (const auto& rail : j.slow_rails)
+        if (const auto loss = rail.loss.find(series.full());
+            loss != rail.loss.end() && rail.contains(m.source, m.destination)) {
+          m.y += loss->second;
+          m.best += loss->second;
+        }
       if (!j.entities.valid(m.source) || !j.entities.valid(m.destination) || m.source == m.destination)
         continue;
       if ((j.entities.node(m.source) == j.entities.node(m.destination)) == set.inside)

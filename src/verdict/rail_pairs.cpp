@@ -22,6 +22,7 @@ struct PairedRail {
   std::vector<double> rates;  ///< log of each link's
   std::set<std::int32_t> ends, links;
   std::map<std::int32_t, std::vector<double>> of_node;
+  std::map<std::int32_t, double> best_of_end;  ///< log of the rate of its fastest link
   double centre = 0;
 };
 using PairedRails = std::map<int, PairedRail>;
@@ -71,6 +72,10 @@ std::map<std::string, PairedRails> rails_of_links(const Judgement& j, const Seri
     rail.rates.push_back(std::log(row.median));
     for (const auto node : {from, to}) rail.of_node[node].push_back(std::log(row.median));
     rail.ends.insert({row.source, row.destination});
+    for (const auto end : {row.source, row.destination}) {
+      const auto [at, fresh] = rail.best_of_end.try_emplace(end, rail.rates.back());
+      if (!fresh) at->second = std::max(at->second, rail.rates.back());
+    }
     rail.links.insert(row.entity);
     for (const auto end : {row.source, row.destination}) kinds_of_rail[number].insert(kinds.at(end));
   }
@@ -108,12 +113,12 @@ std::set<std::int32_t> sound_nodes(const PairedRails& rails, const std::set<int>
       if (!slow.contains(number)) others[node].insert(others[node].end(), rates.begin(), rates.end());
   std::set<std::int32_t> sound;
   for (const auto& [node, rates] : others)
-    if (best - median(rates) < log_deficit(constants::peers_small_deficit)) sound.insert(node);
+    if (best - median(rates) < constants::network_fail) sound.insert(node);
   return sound;
 }
 
-/// What the findings about slow rails say already: of links, ends and switches of them, and of sound nodes. A
-/// contract is a matter of its own.
+/// What misses a physical floor because of a slow rail: its links and ends, and nodes that are sound beside
+/// it.
 void fold(Judgement& j, std::set<std::int32_t> own, std::size_t first) {
   for (const auto& s : j.series)
     for (const auto& row : s.rows)
@@ -122,7 +127,7 @@ void fold(Judgement& j, std::set<std::int32_t> own, std::size_t first) {
   const auto says_the_same = [&](const Found& f) {
     const Series* s = series_of(j, f.finding);
     return s != nullptr && s->kind == "link" && !s->is_of(results::MetricClass::storage) &&
-           f.finding.reference_kind != "limit" && !f.rows.empty() &&
+           f.finding.reference_kind == "physical" && !f.rows.empty() &&
            std::ranges::all_of(f.rows, [&](std::int32_t row) { return own.contains(row); });
   };
   const auto begin = j.found.begin(), end = begin + static_cast<std::ptrdiff_t>(first);
@@ -130,28 +135,44 @@ void fold(Judgement& j, std::set<std::int32_t> own, std::size_t first) {
 }
 
 /// Compared among themselves, the links of a slow rail neither hide a fault of another rail nor get excuses.
-void set_apart(Judgement& j, const std::set<std::int32_t>& ends, int rail) {
+/// Retests, which know no strata, take off what the rail loses.
+void set_apart(Judgement& j, SlowRail& rail) {
+  const auto in_any = [&](const SeriesRow& row) {
+    return std::ranges::any_of(j.slow_rails,
+                               [&](const SlowRail& r) { return r.contains(row.source, row.destination); });
+  };
   for (auto& s : j.series) {
     if (s.kind != "link") continue;
+    std::vector<double> own, others;
     std::int32_t stratum = -1;
     for (auto& row : s.rows) {
-      if (!ends.contains(row.source) || !ends.contains(row.destination)) continue;
-      if (stratum < 0) {
-        stratum = static_cast<std::int32_t>(s.strata.size());
-        s.strata.push_back(s.strata[network::at(row.stratum)] + ", slow rail " + std::to_string(rail));
+      const double rate = (s.better == results::Better::lower ? -1 : 1) * std::log(row.median);
+      const bool across = j.entities.node(row.source) != j.entities.node(row.destination);
+      if (rail.contains(row.source, row.destination)) {
+        if (stratum < 0) {
+          stratum = static_cast<std::int32_t>(s.strata.size());
+          s.strata.push_back(s.strata[network::at(row.stratum)] + ", slow rail " +
+                             std::to_string(rail.number));
+        }
+        row.stratum = stratum;
+        own.push_back(rate);
+      } else if (across && !in_any(row)) {
+        others.push_back(rate);
       }
-      row.stratum = stratum;
     }
+    if (!own.empty() && !others.empty()) rail.loss[s.full()] = median(others) - median(own);
   }
 }
 
 void add_slow_rails(Judgement& j, const Series& s, const PairedRails& rails, const network::Places& leaves) {
   double best = rails.begin()->second.centre;
   for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
-  // One is slow as a whole.
+  // As a whole: an end that is fast with any partner is not slow, however many of these are.
   const auto slow = [&](const PairedRail& rail) {
-    return best - rail.centre >= log_deficit(constants::peers_small_deficit) &&
-           best - quantile(rail.rates, 0.9) >= (best - rail.centre) / 2;
+    const double half = (best - rail.centre) / 2;
+    const auto fast =
+        std::ranges::count_if(rail.best_of_end, [&](const auto& e) { return best - e.second < half; });
+    return best - rail.centre >= log_deficit(constants::peers_small_deficit) && fast == 0;
   };
   std::set<int> numbers;
   for (const auto& [number, rail] : rails)
@@ -161,8 +182,12 @@ void add_slow_rails(Judgement& j, const Series& s, const PairedRails& rails, con
     const auto known = [&](const SlowRail& other) { return other.number == number; };
     if (std::ranges::any_of(j.slow_rails, known)) continue;  // other sizes say the same
     const PairedRail& rail = rails.at(number);
-    SlowRail found{number, s.full(), rail.ends, own_switches(rails, number, leaves),
-                   sound_nodes(rails, numbers, best)};
+    SlowRail found;
+    found.number = number;
+    found.metric = s.full();
+    found.ends = rail.ends;
+    found.switches = own_switches(rails, number, leaves);
+    found.sound_nodes = sound_nodes(rails, numbers, best);
     found.links = rail.rates.size();
     found.value = std::exp(rail.centre);
     found.deficit = -std::expm1(rail.centre - best);
@@ -180,7 +205,7 @@ void find_slow_rails(Judgement& j) {
     if (!s.judged || s.kind != "link" || s.unit != "B/s" || s.is_of(results::MetricClass::storage)) continue;
     for (const auto& [kind, rails] : rails_of_links(j, s, places, kinds)) add_slow_rails(j, s, rails, leaves);
   }
-  for (const auto& rail : j.slow_rails) set_apart(j, rail.ends, rail.number);
+  for (auto& rail : j.slow_rails) set_apart(j, rail);
 }
 
 void judge_slow_rails(Judgement& j) {

@@ -151,12 +151,40 @@ TEST(VerdictRails, ARailThatDiffersByALittleIsNone) {
   expect_one(judged_pairs(40, 2, 0, {"nic=1,percent=40"}), "FAIL", "rail 1 ", {});
 }
 
-TEST(VerdictRails, AFaultBesideASlowRailIsNamedToo) {
-  const auto v = judged_pairs(16, 4, 8, {"nic=1,percent=80", "node=5,nic=2,percent=40"});
+std::vector<std::string> failed_in(const results::VerdictData& v) {
   std::vector<std::string> names;
   for (const auto& f : v.findings)
     if (f.severity == "FAIL") names.push_back(f.name);
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("cluster", "sim05/nic2"));
+  return names;
+}
+
+TEST(VerdictRails, AFaultBesideASlowRailIsNamedToo) {
+  using ::testing::Contains;
+  using ::testing::UnorderedElementsAre;
+  const std::string rail = "nic=1,percent=";
+  EXPECT_THAT(failed_in(judged_pairs(16, 4, 8, {rail + "80", "node=5,nic=2,percent=40"})),
+              UnorderedElementsAre("cluster", "sim05/nic2"));
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    const auto whole = judged_pairs(
+        16, 4, 0,
+        {rail + "40", "node=3,nic=0,percent=20", "node=3,nic=2,percent=20", "node=3,nic=3,percent=20"}, seed);
+    EXPECT_THAT(failed_in(whole), Contains("sim03")) << "in all its other rails";
+    EXPECT_THAT(failed_in(judged_pairs(16, 2, 0, {rail + "60", "node=3,nic=0,percent=25"}, seed)),
+                Contains("sim03/nic0"));
+    EXPECT_THAT(failed_in(judged_pairs(6, 2, 0, {rail + "60", "node=3,nic=1,percent=99"}, seed)),
+                UnorderedElementsAre("cluster", "sim03/nic1"))
+        << "on the slow rail itself";
+    EXPECT_THAT(failed_in(judged_pairs(32, 4, 16, {rail + "60", "leaf=1,percent=30"}, seed)),
+                UnorderedElementsAre("cluster", "switch:L1"));
+  }
+}
+
+TEST(VerdictRails, ARailOfWhichSomeNicsAreSoundIsNone) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    const auto v = judged_pairs(6, 2, 0, {"node=0-3,nic=1,percent=60"}, seed);
+    for (const auto& f : v.findings) EXPECT_THAT(f.text, Not(HasSubstr("rail 1"))) << seed;
+    EXPECT_NE(v.state, "PASS");
+  }
 }
 
 TEST(VerdictRails, NicsOfAnotherRateAreAnotherKindOfRail) {
