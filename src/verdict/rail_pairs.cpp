@@ -54,6 +54,34 @@ std::map<std::int32_t, std::string> kinds_of_parts(const Judgement& j) {
   return kinds;
 }
 
+/// The number of a link's rail; -1 for a link inside a node, of two numbers, or of ranks on shared cores.
+int rail_of(const Judgement& j, const std::vector<int>& places, const SeriesRow& row) {
+  if (!j.entities.valid(row.source) || !j.entities.valid(row.destination) || row.median <= 0) return -1;
+  const int number = places[network::at(row.source)];
+  if (number != places[network::at(row.destination)] ||
+      j.entities.node(row.source) == j.entities.node(row.destination) ||
+      j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination))
+    return -1;
+  return number;
+}
+
+/// Whether the middles of any two are so far apart. Most fleets have no slow rail, and many links.
+bool may_have_slow_rails(const Judgement& j, const Series& s, const std::vector<int>& places) {
+  std::vector<std::vector<double>> rates;
+  for (const auto& row : s.rows) {
+    const int number = rail_of(j, places, row);
+    if (number < 0) continue;
+    if (network::at(number) >= rates.size()) rates.resize(network::at(number) + 1);
+    rates[network::at(number)].push_back(std::log(row.median));
+  }
+  std::erase_if(rates, [](const auto& of_rail) { return of_rail.empty(); });
+  if (rates.size() < 2) return false;
+  std::vector<double> middles;
+  for (const auto& of_rail : rates) middles.push_back(median(of_rail));
+  const auto [least, most] = std::ranges::minmax_element(middles);
+  return *most - *least >= log_deficit(constants::peers_small_deficit);
+}
+
 /// The rails of a series of links between nodes, apart by kind; those with pairs of too few nodes, or of
 /// parts of several kinds, are left out.
 std::map<std::string, PairedRails> rails_of_links(const Judgement& j, const Series& s,
@@ -62,15 +90,12 @@ std::map<std::string, PairedRails> rails_of_links(const Judgement& j, const Seri
   PairedRails rails;
   std::map<int, std::set<std::string>> kinds_of_rail;
   for (const auto& row : s.rows) {
-    if (!j.entities.valid(row.source) || !j.entities.valid(row.destination) || row.median <= 0) continue;
-    const int number = places[network::at(row.source)];
-    const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
-    if (number < 0 || number != places[network::at(row.destination)] || from == to ||
-        j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination))
-      continue;
+    const int number = rail_of(j, places, row);
+    if (number < 0) continue;
     PairedRail& rail = rails[number];
     rail.rates.push_back(std::log(row.median));
-    for (const auto node : {from, to}) rail.of_node[node].push_back(std::log(row.median));
+    for (const auto end : {row.source, row.destination})
+      rail.of_node[j.entities.node(end)].push_back(rail.rates.back());
     rail.ends.insert({row.source, row.destination});
     for (const auto end : {row.source, row.destination}) {
       const auto [at, fresh] = rail.best_of_end.try_emplace(end, rail.rates.back());
@@ -146,6 +171,7 @@ void set_apart(Judgement& j, SlowRail& rail) {
     std::vector<double> own, others;
     std::int32_t stratum = -1;
     for (auto& row : s.rows) {
+      if (row.median <= 0) continue;
       const double rate = (s.better == results::Better::lower ? -1 : 1) * std::log(row.median);
       const bool across = j.entities.node(row.source) != j.entities.node(row.destination);
       if (rail.contains(row.source, row.destination)) {
@@ -202,7 +228,9 @@ void find_slow_rails(Judgement& j) {
   const auto places = places_in_nodes(j.entities);
   const auto kinds = kinds_of_parts(j);
   for (const auto& s : j.series) {
-    if (!s.judged || s.kind != "link" || s.unit != "B/s" || s.is_of(results::MetricClass::storage)) continue;
+    if (!s.judged || s.kind != "link" || s.unit != "B/s" || s.is_of(results::MetricClass::storage) ||
+        !may_have_slow_rails(j, s, places))
+      continue;
     for (const auto& [kind, rails] : rails_of_links(j, s, places, kinds)) add_slow_rails(j, s, rails, leaves);
   }
   for (auto& rail : j.slow_rails) set_apart(j, rail);
