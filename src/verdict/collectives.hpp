@@ -5,6 +5,7 @@
 // cases (.cK).
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "verdict/judgement.hpp"
@@ -13,6 +14,18 @@ namespace assay::verdict {
 
 /// Names nodes that slow their groups, unless their pairs named them already (runs after judge_network).
 void judge_collectives(Judgement& j);
+
+/// A finding about rail `number`, a fault or a warning. `who` of every node it is ("local rank"), in which of
+/// its `measured` it is slow ("groups"), and how many `samples` of what ("groups") say so.
+struct RailClaim {
+  bool fault = false;
+  int number = 0;
+  double value = 0, reference = 0, deficit = 0;
+  std::size_t samples = 0;
+  const char *who, *measured, *of;
+};
+results::Finding about_rail(const Judgement& j, const Series& s, const RailClaim& claim,
+                            const std::set<std::int32_t>& members);
 
 /// Rails (parameter `rails`) all of whose groups are slow beside the other rails (rails.cpp).
 void judge_rails(Judgement& j);

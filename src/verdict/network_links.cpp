@@ -24,9 +24,8 @@ constexpr std::size_t least_class_rows = 6;
 /// The quantile that stands for the rows of a round across switches: where a third of the switches is slow,
 /// and the round pairs none of these with one another, most rows are slow.
 constexpr double across_quantile = 0.9;
-/// Share of slow pairs from which the median of a round may be one of them, the quantile that stands for it
-/// then, and the rows that a round needs for that.
-constexpr double slow_pairs_share = 0.4, beside_slow_quantile = 0.75;
+/// Stands for the rows of a round, of so many at least, where more than this share of all pairs is slow.
+constexpr double upper_quartile = 0.75, slow_pairs_share = 0.4;
 constexpr std::size_t least_rows_beside_slow = 64;
 
 std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) {
@@ -84,7 +83,7 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
   // Where 30 % of the nodes are slow, half of the pairs are: the median of a round would be one or the other.
   std::set<int> half_slow;
   for (const auto& [cls, values] : by_class) {
-    const double least = quantile(values, 0.75) - constants::network_fail;
+    const double least = quantile(values, upper_quartile) - constants::network_fail;
     const auto slow = std::ranges::count_if(values, [&](double v) { return v < least; });
     if (static_cast<double>(slow) > slow_pairs_share * static_cast<double>(values.size()))
       half_slow.insert(cls);
@@ -92,12 +91,12 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
   const auto usual = [&](int cls, const std::vector<double>& values) {
     if (crosses_switches(cls)) return quantile(values, across_quantile);
     return half_slow.contains(cls) && values.size() >= least_rows_beside_slow
-               ? quantile(values, beside_slow_quantile)
+               ? quantile(values, upper_quartile)
                : median(values);
   };
   std::map<int, double> class_centre;
   for (const auto& [cls, values] : by_class)
-    class_centre[cls] = by_rounds.contains(cls) ? usual(cls, values) : quantile(values, 0.75);
+    class_centre[cls] = by_rounds.contains(cls) ? usual(cls, values) : quantile(values, upper_quartile);
   // A few slow pairs are no measure of themselves.
   for (const auto& [cls, values] : by_class) {
     if (values.size() >= least_class_rows) continue;
@@ -163,6 +162,15 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
     }
   }
   return out;
+}
+
+/// Takes off what this link loses because of its rail.
+void without_rail(const Judgement& j, const Series& series, Measured& m) {
+  for (const auto& rail : j.slow_rails) {
+    const auto loss = rail.loss.find(series.full());
+    if (loss != rail.loss.end() && rail.contains(m.source, m.destination))
+      m.y += loss->second, m.best += loss->second;
+  }
 }
 
 /// Turns the rows of one scope into ends and pairs.
@@ -378,12 +386,7 @@ int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, L
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
     ++cases;
     for (auto& m : measured(c, series.metric, series.better)) {
-      for (const auto& rail : j.slow_rails)
-        if (const auto loss = rail.loss.find(series.full());
-            loss != rail.loss.end() && rail.contains(m.source, m.destination)) {
-          m.y += loss->second;
-          m.best += loss->second;
-        }
+      without_rail(j, series, m);
       if (!j.entities.valid(m.source) || !j.entities.valid(m.destination) || m.source == m.destination)
         continue;
       if ((j.entities.node(m.source) == j.entities.node(m.destination)) == set.inside)

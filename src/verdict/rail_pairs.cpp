@@ -6,36 +6,33 @@
 #include <map>
 #include <set>
 
-#include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "results/inventory_names.hpp"
 #include "verdict/collectives.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_links.hpp"
-#include "verdict/screening.hpp"
+#include "verdict/population.hpp"
+#include "verdict/strata.hpp"
 
 namespace assay::verdict {
 namespace {
 
 struct PairedRail {
   std::vector<double> rates;  ///< log of each link's
-  std::set<std::int32_t> ends, links;
+  std::set<std::int32_t> ends;
   std::map<std::int32_t, std::vector<double>> of_node;
   std::map<std::int32_t, double> best_of_end;  ///< log of the rate of its fastest link
   double centre = 0;
 };
 using PairedRails = std::map<int, PairedRail>;
 
-/// The place of each part among those of its kind in its node.
-std::vector<int> places_in_nodes(const EntityIndex& entities) {
-  std::vector<int> places(entities.size(), -1);
-  std::map<std::pair<std::int32_t, std::string>, int> next;
-  for (std::size_t i = 0; i < entities.size(); ++i) {
-    const auto row = static_cast<std::int32_t>(i);
-    if (entities.node(row) >= 0) places[i] = next[{entities.node(row), entities.kind(row)}]++;
-  }
-  return places;
+/// The slots of NICs and devices, by row of /entities.
+std::vector<std::int32_t> numbers_of_ends(const Judgement& j) {
+  auto numbers = slots_in_nodes(j.entities, "nic");
+  const auto devices = slots_in_nodes(j.entities, "device");
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::max(numbers[i], devices[i]);
+  return numbers;
 }
 
 /// What rails must have in common to be compared: the kind of their parts, of NICs also the protocol and the
@@ -55,10 +52,10 @@ std::map<std::int32_t, std::string> kinds_of_parts(const Judgement& j) {
 }
 
 /// The number of a link's rail; -1 for a link inside a node, of two numbers, or of ranks on shared cores.
-int rail_of(const Judgement& j, const std::vector<int>& places, const SeriesRow& row) {
+int rail_of(const Judgement& j, const std::vector<std::int32_t>& numbers, const SeriesRow& row) {
   if (!j.entities.valid(row.source) || !j.entities.valid(row.destination) || row.median <= 0) return -1;
-  const int number = places[network::at(row.source)];
-  if (number != places[network::at(row.destination)] ||
+  const int number = numbers[network::at(row.source)];
+  if (number != numbers[network::at(row.destination)] ||
       j.entities.node(row.source) == j.entities.node(row.destination) ||
       j.entities.shares_cores(row.source) || j.entities.shares_cores(row.destination))
     return -1;
@@ -66,10 +63,10 @@ int rail_of(const Judgement& j, const std::vector<int>& places, const SeriesRow&
 }
 
 /// Whether the middles of any two are so far apart. Most fleets have no slow rail, and many links.
-bool may_have_slow_rails(const Judgement& j, const Series& s, const std::vector<int>& places) {
+bool may_have_slow_rails(const Judgement& j, const Series& s, const std::vector<std::int32_t>& numbers) {
   std::vector<std::vector<double>> rates;
   for (const auto& row : s.rows) {
-    const int number = rail_of(j, places, row);
+    const int number = rail_of(j, numbers, row);
     if (number < 0) continue;
     if (network::at(number) >= rates.size()) rates.resize(network::at(number) + 1);
     rates[network::at(number)].push_back(std::log(row.median));
@@ -85,12 +82,12 @@ bool may_have_slow_rails(const Judgement& j, const Series& s, const std::vector<
 /// The rails of a series of links between nodes, apart by kind; those with pairs of too few nodes, or of
 /// parts of several kinds, are left out.
 std::map<std::string, PairedRails> rails_of_links(const Judgement& j, const Series& s,
-                                                  const std::vector<int>& places,
-                                                  const std::map<std::int32_t, std::string>& kinds) {
+                                                  const std::vector<std::int32_t>& numbers) {
+  const auto kinds = kinds_of_parts(j);
   PairedRails rails;
   std::map<int, std::set<std::string>> kinds_of_rail;
   for (const auto& row : s.rows) {
-    const int number = rail_of(j, places, row);
+    const int number = rail_of(j, numbers, row);
     if (number < 0) continue;
     PairedRail& rail = rails[number];
     rail.rates.push_back(std::log(row.median));
@@ -101,7 +98,6 @@ std::map<std::string, PairedRails> rails_of_links(const Judgement& j, const Seri
       const auto [at, fresh] = rail.best_of_end.try_emplace(end, rail.rates.back());
       if (!fresh) at->second = std::max(at->second, rail.rates.back());
     }
-    rail.links.insert(row.entity);
     for (const auto end : {row.source, row.destination}) kinds_of_rail[number].insert(kinds.at(end));
   }
   std::map<std::string, PairedRails> by_kind;
@@ -224,14 +220,13 @@ void add_slow_rails(Judgement& j, const Series& s, const PairedRails& rails, con
 }  // namespace
 
 void find_slow_rails(Judgement& j) {
-  const network::Places leaves(j);
-  const auto places = places_in_nodes(j.entities);
-  const auto kinds = kinds_of_parts(j);
+  const auto numbers = numbers_of_ends(j);
   for (const auto& s : j.series) {
     if (!s.judged || s.kind != "link" || s.unit != "B/s" || s.is_of(results::MetricClass::storage) ||
-        !may_have_slow_rails(j, s, places))
+        !may_have_slow_rails(j, s, numbers))
       continue;
-    for (const auto& [kind, rails] : rails_of_links(j, s, places, kinds)) add_slow_rails(j, s, rails, leaves);
+    const network::Places leaves(j);
+    for (const auto& [kind, rails] : rails_of_links(j, s, numbers)) add_slow_rails(j, s, rails, leaves);
   }
   for (auto& rail : j.slow_rails) set_apart(j, rail);
 }
@@ -245,21 +240,11 @@ void judge_slow_rails(Judgement& j) {
     // What lies between a rank and its NIC may differ by design; NICs of one rate do not by this much.
     const bool nics = j.entities.kind(*rail.ends.begin()) == "nic",
                fault = nics || rail.deficit >= constants::rail_deficit;
-    auto f = fault ? j.about(*s, -1, "FAIL", "magnitude", "slow")
-                   : j.about(*s, -1, "WARN", "abnormality", "split");
-    f.deficit = rail.deficit;
-    f.value = rail.value;
-    f.reference = rail.value / (1 - rail.deficit);
-    f.reference_kind = "peers";
-    f.samples = static_cast<std::int64_t>(rail.links);
-    f.action = "TRIAGE";
-    for (const auto row : rows) f.members.push_back(j.entities.name(row));
-    const std::string number = std::to_string(rail.number);
-    f.text = "cluster: rail " + number + " (number " + number +
-             " of every node) is slow in all its pairs of " + rail.metric + ", " +
-             format_quantity(rail.value, s->unit) + " against " + format_quantity(*f.reference, s->unit) +
-             " of the fastest rail, deficit " + percent(rail.deficit) + " (n=" + std::to_string(rail.links) +
-             " links); " + (rail.switches.empty() ? "members " : "its switches ") + first_of(f.members);
+    const RailClaim claim{fault,        rail.number, rail.value, rail.value / (1 - rail.deficit),
+                          rail.deficit, rail.links,  "number",   "pairs",
+                          "links"};
+    auto f = about_rail(j, *s, claim, rows);
+    f.text += (rail.switches.empty() ? "; members " : "; its switches ") + first_of(f.members);
     explained.insert(rail.ends.begin(), rail.ends.end());
     explained.insert(rail.switches.begin(), rail.switches.end());
     explained.insert(rail.sound_nodes.begin(), rail.sound_nodes.end());

@@ -42,6 +42,26 @@ std::map<int, Rail> rails_in(const Judgement& j, const Series& s) {
 
 }  // namespace
 
+results::Finding about_rail(const Judgement& j, const Series& s, const RailClaim& claim,
+                            const std::set<std::int32_t>& members) {
+  auto f = claim.fault ? j.about(s, -1, "FAIL", "magnitude", "slow")
+                       : j.about(s, -1, "WARN", "abnormality", "split");
+  f.value = claim.value;
+  f.reference = claim.reference;
+  f.reference_kind = "peers";
+  f.deficit = claim.deficit;
+  f.samples = static_cast<std::int64_t>(claim.samples);
+  f.action = "TRIAGE";
+  for (const auto row : members) f.members.push_back(j.entities.name(row));
+  const std::string number = std::to_string(claim.number);
+  f.text = "cluster: rail " + number + " (" + claim.who + " " + number +
+           " of every node) is slow in all its " + claim.measured + " of " + s.full() + ", " +
+           format_quantity(claim.value, s.unit) + " against " + format_quantity(claim.reference, s.unit) +
+           " of the fastest rail, deficit " + percent(claim.deficit) +
+           " (n=" + std::to_string(claim.samples) + " " + claim.of + ")";
+  return f;
+}
+
 void judge_rails(Judgement& j) {
   std::set<int> told;  // the other sizes say the same
   for (const auto& s : j.series) {
@@ -60,20 +80,16 @@ void judge_rails(Judgement& j) {
     if (2 * static_cast<std::size_t>(count) > rails.size()) continue;
     for (const auto& [number, rail] : rails) {
       if (!slow(rail) || !told.insert(number).second) continue;
-      auto f = j.about(s, -1, "WARN", "abnormality", "split");
-      f.value = std::exp(rail.centre);
-      f.reference = std::exp(best);
-      f.reference_kind = "peers";
-      f.deficit = -std::expm1(rail.centre - best);
-      f.samples = static_cast<std::int64_t>(rail.rates.size());
-      f.action = "TRIAGE";
-      for (const auto row : rail.devices) f.members.push_back(j.entities.name(row));
-      f.text = "cluster: rail " + std::to_string(number) + " (local rank " + std::to_string(number) +
-               " of every node) is slow in all its groups of " + s.full() + ", " +
-               format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
-               " of the fastest rail, deficit " + percent(*f.deficit) + " (n=" + std::to_string(*f.samples) +
-               " groups)";
-      j.add(std::move(f), {rail.devices.begin(), rail.devices.end()});
+      const RailClaim claim{false,
+                            number,
+                            std::exp(rail.centre),
+                            std::exp(best),
+                            -std::expm1(rail.centre - best),
+                            rail.rates.size(),
+                            "local rank",
+                            "groups",
+                            "groups"};
+      j.add(about_rail(j, s, claim, rail.devices), {rail.devices.begin(), rail.devices.end()});
     }
   }
 }

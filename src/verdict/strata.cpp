@@ -152,6 +152,16 @@ bool is_place(const std::string& attribute) {
   return std::any_of(places.begin(), places.end(), [&](const char* place) { return name == place; });
 }
 
+std::vector<std::int32_t> slots_in_nodes(const EntityIndex& entities, const std::string& kind) {
+  std::vector<std::int32_t> slots(entities.size(), -1);
+  std::unordered_map<std::int32_t, std::int32_t> next;
+  for (std::size_t i = 0; i < entities.size(); ++i) {
+    const auto row = static_cast<std::int32_t>(i);
+    if (entities.node(row) >= 0 && entities.kind(row) == kind) slots[i] = next[entities.node(row)]++;
+  }
+  return slots;
+}
+
 std::vector<Attribute> attributes_of(const Judgement& j, const std::vector<std::int32_t>& rows) {
   std::vector<Attribute> attributes;
   if (rows.empty()) return attributes;
@@ -174,13 +184,10 @@ std::vector<Attribute> attributes_of(const Judgement& j, const std::vector<std::
     }
   }
   builder.add("rack", [&](std::int32_t row) { return above(j, row, "rack"); });
-  std::unordered_map<std::int32_t, std::int32_t> slot, next;
-  for (std::size_t i = 0; i < j.entities.size(); ++i) {
-    const auto row = static_cast<std::int32_t>(i);
-    if (kind != "node" && j.results.entities[i].kind == kind) slot[row] = next[j.entities.node(row)]++;
-  }
-  builder.add("slot",
-              [&](std::int32_t row) { return kind == "node" ? std::string() : std::to_string(slot[row]); });
+  const auto slots = slots_in_nodes(j.entities, kind);
+  builder.add("slot", [&](std::int32_t row) {
+    return kind == "node" ? std::string() : std::to_string(slots[static_cast<std::size_t>(row)]);
+  });
   return attributes;
 }
 

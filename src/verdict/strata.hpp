@@ -45,6 +45,9 @@ struct Attribute {
 /// node has it.
 bool is_place(const std::string& attribute);
 
+/// The index of each entity of this kind among those of its node; -1 for others and outside of nodes.
+std::vector<std::int32_t> slots_in_nodes(const EntityIndex& entities, const std::string& kind);
+
 /// Everything recorded of these rows of /entities that takes two values or more and is not a name of its own
 /// for everyone: columns of their own table and of their node's, slot (index among the devices of the node),
 /// rack, switch.

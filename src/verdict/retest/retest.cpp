@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/retest/retest.hpp"
-#include "verdict/collectives.hpp"
 
 #include <algorithm>
 #include <set>
 
+#include "verdict/collectives.hpp"
 #include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {

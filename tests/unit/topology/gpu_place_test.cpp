@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "topology/discover.hpp"
 #include "topology/entities.hpp"
 #include "topology/gpu_place.hpp"
@@ -98,7 +98,8 @@ TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNodes) {
 }
 
 TEST(GpuOnBus, IsADisplayOrAcceleratorOfAMakerOfGpus) {
-  const std::string root = ::testing::TempDir() + "/gpu_on_bus_" + std::to_string(getpid());
+  const TemporaryFolder folder;
+  const std::string root = folder.path().string();
   const auto device = [&](const std::string& address, const std::string& kind, const std::string& maker) {
     const auto at = std::filesystem::path(root) / "bus/pci/devices" / address;
     std::filesystem::create_directories(at);
@@ -111,7 +112,6 @@ TEST(GpuOnBus, IsADisplayOrAcceleratorOfAMakerOfGpus) {
   EXPECT_FALSE(has_gpu_on_bus(root));
   device("0000:17:00.0", "0x030200", "0x10de");
   EXPECT_TRUE(has_gpu_on_bus(root));
-  std::filesystem::remove_all(root);
 }
 
 Node made_node(const std::string& name, int gpus) {

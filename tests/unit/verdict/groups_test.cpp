@@ -3,6 +3,7 @@
 // milder.
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <set>
 
 #include "fleet.hpp"
@@ -205,15 +206,21 @@ TEST(VerdictGroups, AMinorityThatIsFarSlowerFailsWhateverItsSize) {
       }
 }
 
+/// A column of /inventory/node, by the number of the node.
+void label(results::Results& r, const std::string& column,
+           const std::function<const char*(std::size_t)>& value) {
+  auto& table = r.inventory["node"];
+  table.entity = rows_of_kind(r, "node");
+  for (std::size_t i = 0; i < table.entity.size(); ++i) table.text[column].push_back(value(i));
+}
+
 /// Half the rate is more than a setting that somebody overlooked may cost.
 TEST(VerdictGroups, WhatAnAttributeExplainsIsOpenBeyondAFifth) {
   for (const double share : {0.95, 0.5}) {
     auto fleet = Fleet::of(64, 0.003);
     for (std::size_t i = 0; i < 10; ++i) fleet.rate[3 + 6 * i] *= share;
     auto r = fleet.run();
-    auto& node = r.inventory["node"];
-    node.entity = rows_of_kind(r, "node");
-    for (std::size_t i = 0; i < 64; ++i) node.text["bios"].push_back(i % 6 == 3 && i < 60 ? "2.1" : "2.4");
+    label(r, "bios", [](std::size_t i) { return i % 6 == 3 && i < 60 ? "2.1" : "2.4"; });
     const auto v = judge(r);
     EXPECT_NE(find_kind(v, "mismatch"), nullptr) << share << all_reasons(v);
     EXPECT_EQ(v.state, share < 0.8 ? "INCONCLUSIVE" : "WARN") << all_reasons(v);
@@ -224,9 +231,7 @@ TEST(VerdictGroups, AConfigurationExplainsNoPartThatHasAnother) {
   auto fleet = Fleet::of(64, 0.003);
   for (std::size_t i = 0; i < 11; ++i) fleet.rate[i] *= 0.95;
   auto r = fleet.run();
-  auto& node = r.inventory["node"];
-  node.entity = rows_of_kind(r, "node");
-  for (std::size_t i = 0; i < 64; ++i) node.text["bios"].push_back(i < 10 ? "2.1" : "2.4");
+  label(r, "bios", [](std::size_t i) { return i < 10 ? "2.1" : "2.4"; });
   EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   const auto v = judge(r);
   EXPECT_EQ(state_of(r, v, "node10"), "FAIL") << "as slow as those with 2.1, without it";
@@ -238,9 +243,7 @@ TEST(VerdictGroups, AConfigurationOfMostlySoundPartsExplainsNothing) {
   auto fleet = Fleet::of(64, 0.003);
   for (std::size_t i = 0; i < 5; ++i) fleet.rate[i] *= 0.9;
   auto r = fleet.run();
-  auto& node = r.inventory["node"];
-  node.entity = rows_of_kind(r, "node");
-  for (std::size_t i = 0; i < 64; ++i) node.text["board"].push_back(i < 14 ? "b" : "a");
+  label(r, "board", [](std::size_t i) { return i < 14 ? "b" : "a"; });
   EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   const auto v = judge(r);
   for (const char* name : {"node0", "node1", "node2", "node3", "node4"})

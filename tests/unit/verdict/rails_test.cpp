@@ -92,10 +92,9 @@ TEST(VerdictRails, HealthyRailsAccuseNobody) {
       EXPECT_TRUE(accused_rails(judge(rails_run({}, nodes, seed))).empty()) << nodes << " " << seed;
 }
 
-/// Pairs of the NICs of equal numbers, judged with retests.
-results::VerdictData judged_pairs(std::int64_t nodes, std::int64_t nics, std::int64_t leaves,
-                                  const std::vector<std::string>& faults, std::uint64_t seed = 1,
-                                  double rate_of_nic1 = 0) {
+/// Pairs of the NICs of equal numbers.
+simulate::Spec pairs_of(std::int64_t nodes, std::int64_t nics, std::int64_t leaves,
+                        const std::vector<std::string>& faults, std::uint64_t seed = 1) {
   simulate::Spec spec;
   spec.nodes = nodes;
   spec.devices_per_node = nics;
@@ -103,6 +102,14 @@ results::VerdictData judged_pairs(std::int64_t nodes, std::int64_t nics, std::in
   spec.seed = seed;
   spec.metrics = simulate::pick_metrics({"p2p"});
   for (const std::string& fault : faults) spec.faults.push_back(simulate::parse_fault("slow:" + fault));
+  return spec;
+}
+
+/// Judged with retests; `rate_of_nic1`: its nominal rate, if it is not that of the others.
+results::VerdictData judged_pairs(std::int64_t nodes, std::int64_t nics, std::int64_t leaves,
+                                  const std::vector<std::string>& faults, std::uint64_t seed = 1,
+                                  double rate_of_nic1 = 0) {
+  const auto spec = pairs_of(nodes, nics, leaves, faults, seed);
   auto r = simulate::screen(spec);
   r.info.injected = false;
   auto& nics_table = r.inventory["nic"];
@@ -200,12 +207,7 @@ TEST(VerdictRails, NicsOfAnotherRateAreAnotherKindOfRail) {
 
 TEST(VerdictRails, OfRanksARailIsAFaultOnlyWhereItIsHalfAsFast) {
   for (const double percent : {40.0, 60.0}) {
-    simulate::Spec spec;
-    spec.nodes = 16;
-    spec.devices_per_node = 2;
-    spec.metrics = simulate::pick_metrics({"p2p"});
-    spec.faults = {simulate::parse_fault("slow:nic=1,percent=" + std::to_string(percent))};
-    auto r = simulate::screen(spec);
+    auto r = simulate::screen(pairs_of(16, 2, 0, {"nic=1,percent=" + std::to_string(percent)}));
     r.info.injected = false;
     r.inventory.clear();
     for (auto& entity : r.entities)
