@@ -2,6 +2,9 @@
 // Which suspects of a screening are measured again: one function of each rule.
 #pragma once
 
+#include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "verdict/retest/retest.hpp"
@@ -28,11 +31,17 @@ void suspect_by_limits(Judgement& j);
 // What each rule asks for. All need collect_series; none for suspects that were measured again.
 /// Peers: the worst of each population with its controls.
 std::vector<Retest> population_retests(const Judgement& j);
-/// Limits, physical floors, baseline and history: candidates among the parts below them, controls from the
-/// others (none when there are no others); of links those below, in rounds of disjoint pairs.
-std::vector<Retest> reference_retests(const Judgement& j);
 /// Links: units before single pairs (links.cpp).
-std::vector<Retest> network_retests(const Judgement& j);
+struct NetworkRetests {
+  std::vector<Retest> asked;
+  /// Ends of links that a retest of any case has shown to be slow: rows of /entities.
+  std::set<std::int32_t> slow_ends;
+};
+NetworkRetests network_retests(const Judgement& j);
+/// Limits, physical floors, baseline and history: candidates among the parts below them, controls from the
+/// others (none when there are no others); of links those below, in rounds of disjoint pairs. A link of which
+/// an end is in `slow_ends` is not measured again: what was seen of that end explains it.
+std::vector<Retest> reference_retests(const Judgement& j, const NetworkRetests& network);
 /// Digests without a majority: the case again on those that disagree (../digests.cpp).
 std::vector<Retest> digest_retests(const Judgement& j);
 /// Collectives over groups: suspects in new groups (../collectives.cpp).

@@ -248,22 +248,29 @@ class Drawer {
 }  // namespace
 }  // namespace network
 
-std::vector<Retest> network_retests(const Judgement& j) {
+NetworkRetests network_retests(const Judgement& j) {
   using namespace network;
   const Places places(j);
   const auto screened = screen(j, places);
   const auto assigned = assign(j, screened);
-  std::vector<Retest> units, pairs;
+  NetworkRetests out;
+  std::vector<Retest>& units = out.asked;
+  std::vector<Retest> pairs;
   for (std::size_t i = 0; i < screened.size(); ++i) {
     std::vector<const network::SlowPlace*> wanted_units, wanted_pairs;
     if (assigned[i].empty()) continue;
     const LinkRetest retest = link_retest(j, places, screened[i]);
-    // Asked twice and still without an answer: it cannot be had.
-    if (retest.cases >= 2) continue;
     for (const auto* s : assigned[i]) {
-      if (judge_retest(screened[i], retest, *s, 1).measured) continue;
+      if (const auto result = judge_retest(screened[i], retest, *s, 1); result.measured) {
+        if (result.slower && s->place != PartKind::pair)
+          for (const int end : ends_of(screened[i].set, *s))
+            out.slow_ends.insert(screened[i].set.ends[at(end)].row);
+        continue;
+      }
       (s->place == PartKind::pair ? wanted_pairs : wanted_units).push_back(s);
     }
+    // Asked twice and still without an answer: it cannot be had.
+    if (retest.cases >= 2) continue;
     int number = retest.cases;
     const Series& series = *screened[i].set.series;
     const auto next = [&] { return retest_of(series.suite, series.name, series.metric, ++number); };
@@ -281,7 +288,7 @@ std::vector<Retest> network_retests(const Judgement& j) {
     if (!r.rounds.empty()) pairs.push_back(std::move(r));
   }
   std::move(pairs.begin(), pairs.end(), std::back_inserter(units));
-  return units;
+  return out;
 }
 
 }  // namespace assay::verdict

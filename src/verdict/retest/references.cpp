@@ -80,6 +80,13 @@ void erase_retested(const Judgement& j, const Series& s, std::set<std::int32_t>&
       for (const auto row : c.entity) suspects.erase(row);
 }
 
+/// Takes the links of ends that a retest has shown to be slow out of `suspects`.
+void erase_explained(const Series& s, const std::set<std::int32_t>& slow_ends,
+                     std::set<std::int32_t>& suspects) {
+  for (const auto& row : s.rows)
+    if (slow_ends.contains(row.source) || slow_ends.contains(row.destination)) suspects.erase(row.entity);
+}
+
 /// The links of `wanted`, in rounds of disjoint pairs, each round several times.
 void add_links(Retest& r, const Series& s, const std::set<std::int32_t>& wanted) {
   r.samples = constants::network_retest_samples;
@@ -110,13 +117,14 @@ void add_links(Retest& r, const Series& s, const std::set<std::int32_t>& wanted)
 
 }  // namespace
 
-std::vector<Retest> reference_retests(const Judgement& j) {
+std::vector<Retest> reference_retests(const Judgement& j, const NetworkRetests& network) {
   auto wanted = wanted_of(j);
   std::vector<Retest> asked;
   for (const auto& s : j.series) {
     const auto at = wanted.find(s.full());
     if (at == wanted.end() || !s.per_sample) continue;  // of one value a case there are never enough
     erase_retested(j, s, at->second);
+    erase_explained(s, network.slow_ends, at->second);
     Retest r = next_retest(j, s.suite, s.name, s.metric);
     if (at->second.empty() || r.number > constants::retest_most_cases) continue;
     if (s.kind == "link") {

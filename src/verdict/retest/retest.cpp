@@ -61,10 +61,11 @@ std::vector<Retest> retests(const results::Results& results, const Options& opti
     std::move(more.begin(), more.end(), std::back_inserter(asked));
   };
   add(population_retests(j));
+  const NetworkRetests network = network_retests(j);
   std::vector<Retest> links;
-  for (auto& r : reference_retests(j)) (r.rounds.empty() ? asked : links).push_back(std::move(r));
+  for (auto& r : reference_retests(j, network)) (r.rounds.empty() ? asked : links).push_back(std::move(r));
   asked = joined(std::move(asked));
-  add(network_retests(j));
+  add(network.asked);
   add(collective_retests(j));
   add(in_step_retests(j));
   add(bisection_retests(j));

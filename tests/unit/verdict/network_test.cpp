@@ -110,7 +110,7 @@ std::vector<verdict::Retest> wanted_of(const results::Results& r) {
   const auto options = verdict::options_from(r);
   verdict::Judgement j(r, options);
   verdict::collect_series(j);
-  return verdict::network_retests(j);
+  return verdict::network_retests(j).asked;
 }
 
 TEST(VerdictNetwork, RetestsUseSamePartnerThenNewOnes) {
@@ -324,6 +324,22 @@ TEST(VerdictNetwork, ASwitchOfOneNodeIsNotNamedInItsPlace) {
     EXPECT_EQ(r.verdict->state, "FAIL");
     for (const auto& f : r.verdict->findings) EXPECT_NE(f.level, "switch") << f.text;
   }
+}
+
+/// Its links miss the floor of their NIC, too: what explains that is known.
+TEST(VerdictNetwork, LinksOfAConfirmedPartAreNotMeasuredOnceMore) {
+  const auto r = simulate::run(network(128, 0, {slow_nic(33, 20)}));
+  ASSERT_EQ(r.verdict->findings.at(0).name, "sim033");
+  int retests = 0;
+  for (const auto& c : r.cases) {
+    if (c.name.find(".c") == std::string::npos) continue;
+    const auto touches = [&](std::int32_t row) {
+      return r.entities[static_cast<std::size_t>(row)].name.starts_with("sim033");
+    };
+    const bool measured = std::any_of(c.source.begin(), c.source.end(), touches);
+    EXPECT_EQ(measured, retests++ == 0) << c.name;
+  }
+  EXPECT_GE(retests, 1);
 }
 
 /// A NIC that is slow by a little more than its floor allows: some of its links miss the floor by themselves.
