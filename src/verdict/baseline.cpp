@@ -34,6 +34,13 @@ struct Low {
   double reference_error;  ///< of the reference alone, beside the retest
 };
 
+/// With what is claimed of it.
+struct Claimed {
+  Low low;
+  Claim claim;
+  bool measured = false;  ///< in a retest
+};
+
 class BaselineJudge {
  public:
   BaselineJudge(Judgement& j, const Snapshot& now) : j_(j), now_(now), baseline_(*j.options.baseline) {
@@ -76,11 +83,35 @@ class BaselineJudge {
       return;
     }
     mark_references(j_, s, held, Reference::baseline);
-    if (held.size() >= constants::population_min && 2 * low.size() > held.size() && low.size() > 1) {
-      population(s, low, held.size());
-    } else {
-      single(s, low);
+    std::vector<Claimed> all;
+    for (const auto& l : low) all.push_back(claimed(s, l, low.size()));
+    if (held.size() < constants::population_min || 2 * low.size() <= held.size() || low.size() < 2)
+      return single(s, all);
+    spread_retests(s, all);
+    // What is at fault and what is only slower are told apart: a fault of one is none of the others.
+    const auto last =
+        std::stable_partition(all.begin(), all.end(), [](const Claimed& c) { return c.claim.fault; });
+    for (const auto& group : {std::vector(all.begin(), last), std::vector(last, all.end())}) {
+      if (group.size() > 1 && (2 * group.size() > held.size() || group.size() > constants::list_members))
+        population(s, group, held.size());
+      else
+        single(s, group);
     }
+  }
+
+  /// Of many parts that are surely as slow, only some are measured again: where all of these are confirmed,
+  /// so are the others.
+  static void spread_retests(const SnapshotSeries& s, std::vector<Claimed>& all) {
+    const double delta = log_deficit(s.fault_threshold);
+    std::size_t measured = 0, faults = 0;
+    for (const auto& c : all) {
+      measured += c.measured ? 1 : 0;
+      faults += c.measured && c.claim.fault ? 1 : 0;
+    }
+    if (measured < constants::population_min || faults < measured) return;
+    for (auto& c : all)
+      if (!c.measured && c.low.deficit - constants::interval_z * c.low.error > delta)
+        c.claim.fault = c.claim.confirmed = true;
   }
 
   /// Healthy parts differ: a warning needs more than that.
@@ -88,7 +119,7 @@ class BaselineJudge {
     return std::max(log_deficit(constants::delta_warn), 3 * v.spread);
   }
 
-  Claim claim_of(const SnapshotSeries& s, const Low& l, std::size_t candidates) const {
+  Claimed claimed(const SnapshotSeries& s, const Low& l, std::size_t candidates) const {
     const double delta = log_deficit(s.fault_threshold);
     if (l.deficit <= delta) {
       Claim c;
@@ -96,12 +127,14 @@ class BaselineJudge {
       c.low = l.deficit - constants::interval_z * l.error;
       c.high = l.deficit + constants::interval_z * l.error;
       c.n = l.score->n;
-      return c;
+      return {l, c, false};
     }
     const RetestRate retest = retest_rate(j_, j_.series[s.origin], *l.part, *l.score);
-    return settle_claim(j_, *l.score, l.deficit, l.error, delta, retest,
-                        l.reference->log_rate - retest.log_rate,
-                        std::hypot(retest.standard_error, l.reference_error), candidates);
+    return {
+        l,
+        settle_claim(j_, *l.score, l.deficit, l.error, delta, retest, l.reference->log_rate - retest.log_rate,
+                     std::hypot(retest.standard_error, l.reference_error), candidates),
+        retest.measured};
   }
 
   std::string what(const BaselineValue& v) const {
@@ -109,9 +142,8 @@ class BaselineJudge {
            (v.parts == 1 ? " part)" : " parts)");
   }
 
-  void single(const SnapshotSeries& s, const std::vector<Low>& low) {
-    for (const auto& l : low) {
-      const Claim c = claim_of(s, l, low.size());
+  void single(const SnapshotSeries& s, const std::vector<Claimed>& all) {
+    for (const auto& [l, c, measured] : all) {
       // Neither a fault nor surely slower: the retest does not confirm it, or it was noise.
       if (!c.fault && (c.deficit < least(*l.reference) || c.low <= 0)) continue;
       auto f =
@@ -122,15 +154,14 @@ class BaselineJudge {
     }
   }
 
-  void population(const SnapshotSeries& s, const std::vector<Low>& low, std::size_t of) {
-    bool fault = false;
+  /// One finding of parts that are all at fault, or all only slower.
+  void population(const SnapshotSeries& s, const std::vector<Claimed>& low, std::size_t of) {
+    const bool fault = low.front().claim.fault;
     std::vector<double> deficits, references;
     std::vector<std::int32_t> rows;
-    const Low* worst = &low.front();
+    const Low* worst = &low.front().low;
     std::vector<std::string> members;
-    for (const auto& l : low) {
-      const Claim c = claim_of(s, l, low.size());
-      fault = fault || c.fault;
+    for (const auto& [l, claim, measured] : low) {
       deficits.push_back(l.deficit);
       references.push_back(l.reference->log_rate);
       rows.insert(rows.end(), l.part->entities.begin(), l.part->entities.end());
@@ -141,7 +172,7 @@ class BaselineJudge {
     c.deficit = median(deficits);
     c.low = c.high = results::not_taken;
     c.fault = c.confirmed = fault;
-    for (const auto& l : low) c.n += l.score->n;
+    for (const auto& [l, claim, measured] : low) c.n += l.score->n;
     auto f = reference_finding(j_, s, *worst->part, *worst->score, c, median(references), "slow",
                                what(*worst->reference));
     f.reference_kind = "baseline";

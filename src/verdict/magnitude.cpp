@@ -103,13 +103,13 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
 
 namespace {
 
-/// One finding for a whole population below its bound, with its members.
+/// One finding for many of a population below its bound, all confirmed or all not, with its members.
 void add_population(Judgement& j, const Series& s, const std::vector<Below>& below, std::size_t population,
                     const std::string& reference_kind, const std::string& what) {
   std::vector<double> values, references;
   std::vector<std::int32_t> rows;
   std::int64_t n = 0;
-  bool confirmed = false;
+  const bool confirmed = confirmed_below(j, below.front());
   const Below* worst = &below.front();
   auto deficit = [](const Below& b) { return deficit_of(b.value, b.reference, b.higher_is_better); };
   for (const auto& b : below) {
@@ -117,7 +117,6 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
     references.push_back(b.reference);
     rows.insert(rows.end(), b.rows.begin(), b.rows.end());
     n += b.n;
-    confirmed = confirmed || confirmed_below(j, b);
     if (deficit(b) > deficit(*worst)) worst = &b;
   }
   auto f = magnitude(j, s, *worst, reference_kind, what);
@@ -150,13 +149,18 @@ void add_below(Judgement& j, const Series& s, std::vector<Below> below, std::siz
                const std::function<std::string(const Below&)>& what) {
   const auto last =
       std::stable_partition(below.begin(), below.end(), [](const Below& b) { return !cleared(b); });
+  const auto sure =
+      std::stable_partition(below.begin(), last, [&](const Below& b) { return confirmed_below(j, b); });
   const auto count = static_cast<std::size_t>(last - below.begin());
-  auto single = below.begin();
-  if (count >= least && 2 * count > population) {
-    add_population(j, s, {below.begin(), last}, population, reference_kind, what(below.front()));
-    single = last;
+  const bool common = count >= least && 2 * count > population;
+  // What is confirmed of one is not of the others.
+  for (const auto& group : {std::vector(below.begin(), sure), std::vector(sure, last)}) {
+    if (common && (2 * group.size() > population || group.size() > constants::list_members))
+      add_population(j, s, group, population, reference_kind, what(group.front()));
+    else
+      for (const auto& b : group) j.add(magnitude(j, s, b, reference_kind, what(b)), b.rows);
   }
-  for (; single != below.end(); ++single)
+  for (auto single = last; single != below.end(); ++single)
     j.add(magnitude(j, s, *single, reference_kind, what(*single)), single->rows);
 }
 

@@ -182,6 +182,36 @@ TEST(VerdictBaseline, AUniformlyBadFleetIsOneFinding) {
   EXPECT_EQ(v.findings[0].members.size(), 8U);
 }
 
+/// All lost 3 % and one lost 20 %, which is its own fault.
+TEST(VerdictBaseline, AFaultOfOneIsNoneOfAFleetThatIsALittleSlower) {
+  auto r = one(12, 0.97e11);
+  auto& c = first_case(r);
+  for (std::size_t i = 0; i < c.samples(); ++i) c.metrics[0].values[3 * c.samples() + i] *= 0.8;
+  const auto v = judged(r, baseline(healthy(12)));
+  EXPECT_EQ(state_of(r, v, "node3"), "FAIL");
+  EXPECT_EQ(state_of(r, v, "node4"), "WARN");
+  std::size_t faults = 0;
+  for (const auto& f : v.findings) faults += f.severity == "FAIL" && f.reference_kind == "baseline" ? 1 : 0;
+  EXPECT_EQ(faults, 1U);
+}
+
+/// Of a fleet that lost 12 % a few are measured again, and speak for the others.
+TEST(VerdictBaseline, RetestsOfSomeStandForAFleetAsSlow) {
+  auto r = one(12, 0.88e11);
+  for (auto& c : r.cases) c.t.assign(c.t.size(), 0.0);
+  const auto fleet = baseline(healthy(12));
+  EXPECT_EQ(judged(r, fleet).state, "WARN");
+  auto again = r.cases[0];
+  again.name += ".c1";
+  const std::size_t parts = 4, samples = parts * again.samples();
+  again.entity.resize(parts), again.count.resize(parts);
+  again.t.resize(samples), again.metrics[0].values.resize(samples);
+  r.cases.push_back(again);
+  const auto v = judged(r, fleet);
+  EXPECT_EQ(v.state, "FAIL");
+  EXPECT_EQ(state_of(r, v, "node11"), "FAIL");
+}
+
 TEST(VerdictBaseline, SaysWhatItHasNoReferenceFor) {
   auto fleet = healthy(32);
   first_case(fleet).case_key = "another";
