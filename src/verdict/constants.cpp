@@ -58,6 +58,8 @@ Json of_peers() {
               {"spread_metrics", spread_metrics},
               {"clock_min_population", clock_min_population},
               {"clock_max_error", clock_max_error},
+              {"clock_reach", clock_reach},
+              {"clock_slope_doubt", clock_slope_doubt},
               {"group_min", group_min},
               {"group_sigmas", group_sigmas},
               {"split_distance", split_distance},

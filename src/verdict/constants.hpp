@@ -117,6 +117,11 @@ inline constexpr std::size_t spread_metrics = 6;
 // is 1 for GEMM and training, 0 for other metrics.
 inline constexpr std::size_t clock_min_population = 32;
 inline constexpr double clock_max_error = 0.15;
+// A part whose clock is higher than the median by more: then most are throttled, or it is another kind, and
+// rates are compared as measured.
+inline constexpr double clock_reach = 0.10;
+// Beyond it below the median: how far the slope may be off, and the remainder with it.
+inline constexpr double clock_slope_doubt = 0.15;
 // Groups (slot, firmware, limits): members, and standard errors apart, from which a group is centred.
 inline constexpr std::size_t group_min = 8;
 inline constexpr double group_sigmas = 4.0;

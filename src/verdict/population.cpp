@@ -67,6 +67,18 @@ void bound_noise(Population& p) {
   p.se = std::max(mad_sigma(off), constants::peers_spread_floor);
 }
 
+/// At a clock far below that of the others the slope is not known well enough for small remainders.
+void doubt_far_clocks(Population& p) {
+  const double usual = median(values_of(p, &Member::residual));
+  for (auto& m : p.members) {
+    const double below = p.centre_clock - m.clock;
+    if (below < log_deficit(constants::clock_reach)) continue;
+    const double off = m.residual - usual;
+    m.residual =
+        usual + std::copysign(std::max(0.0, std::abs(off) - constants::clock_slope_doubt * below), off);
+  }
+}
+
 void take_out_clock(const Judgement& j, Population& p) {
   const auto clocks = clocks_of(j, *p.series);
   for (auto& m : p.members) {
@@ -77,6 +89,13 @@ void take_out_clock(const Judgement& j, Population& p) {
       std::none_of(p.members.begin(), p.members.end(), [](const Member& m) { return std::isnan(m.clock); });
   if (!p.clocked) return;
   const auto f = values_of(p, &Member::clock), y = values_of(p, &Member::rate);
+  p.centre_clock = median(f);
+  // What is throttled is explained by its clock as long as most are not: beside a clock of 40 % the slope
+  // would decide whether a sound part is slow.
+  if (*std::max_element(f.begin(), f.end()) > p.centre_clock + std::log1p(constants::clock_reach)) {
+    p.clocked = false;
+    return;
+  }
   p.slope = p.series->judging.follows_clock() ? 1 : 0;
   if (p.size() >= constants::clock_min_population) {
     const Line line = robust_line(f, y);
@@ -86,8 +105,8 @@ void take_out_clock(const Judgement& j, Population& p) {
       p.slope_error = line.slope_error;
     }
   }
-  p.centre_clock = median(f);
   for (auto& m : p.members) m.residual -= p.slope * (m.clock - p.centre_clock);
+  if (p.slope > 0) doubt_far_clocks(p);
 }
 
 /// Slots, firmware, limits: groups of at least 8 whose median is apart beyond doubt are centred on the rest.

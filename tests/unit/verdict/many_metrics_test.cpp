@@ -67,6 +67,28 @@ TEST(VerdictManyMetrics, AThrottledDeviceIsFoundWhateverItLoses) {
     }
 }
 
+/// A clock at 40 % is far outside of what tells how rates follow clocks: six such parts were a faster kind.
+/// Where most are throttled, what is not is no slow part: it was FAIL as slow at equal clock.
+TEST(VerdictManyMetrics, ThrottledDevicesAreNamedAndNoSoundOne) {
+  const auto run = [](std::int64_t nodes, int first, int last, int percent) {
+    auto spec = of_devices(nodes, 1, 5,
+                           {"throttle:node=" + std::to_string(first) + "-" + std::to_string(last) +
+                            ",percent=" + std::to_string(percent)});
+    spec.clock_cv = 0.001;
+    return simulate::run(spec);
+  };
+  for (const int percent : {15, 60, 90}) {
+    const auto few = run(64, 0, 5, percent);
+    EXPECT_EQ(failed(*few.verdict).size(), 6U) << percent;
+  }
+  for (const int percent : {30, 60}) {
+    const auto half = run(12, 3, 8, percent);
+    EXPECT_EQ(half.verdict->state, "INCONCLUSIVE") << percent << all_reasons(*half.verdict);
+    const auto most = run(12, 1, 11, percent);
+    EXPECT_TRUE(failed(*most.verdict).empty()) << percent << all_reasons(*most.verdict);
+  }
+}
+
 /// Samples that fail now and then in many metrics of a device are one story.
 TEST(VerdictManyMetrics, DipsAndImpossibleValuesOfADeviceAreToldOnce) {
   auto spec = of_devices(10, 1, 1, {"slow:node=3,percent=40,duty=0.4"});
