@@ -69,6 +69,8 @@ Json of_peers() {
               {"split_minority", split_minority},
               {"kind_most_deficit", kind_most_deficit},
               {"kind_gross_deficit", kind_gross_deficit},
+              {"level_gross_deficit", level_gross_deficit},
+              {"spread_warn", spread_warn},
               {"kind_most_usual", kind_most_usual},
               {"kind_always", kind_always},
               {"kind_share_small", kind_share_small}};

@@ -144,6 +144,10 @@ inline constexpr double split_minority = 0.20;
 inline constexpr double kind_most_deficit = 0.10;
 inline constexpr double kind_most_usual = 0.08;
 inline constexpr double kind_gross_deficit = 0.20;
+// Levels of rates among many parts, of which one has few: so far apart they are no tail.
+inline constexpr double level_gross_deficit = 0.50;
+// Parts whose rates are spread wider (robust deviation, of the rate) hide faults: a warning.
+inline constexpr double spread_warn = 0.15;
 inline constexpr double kind_always = 1.0 / 3;
 inline constexpr double kind_share_small = 1.0 / 6;
 

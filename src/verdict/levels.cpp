@@ -26,17 +26,18 @@ struct Levels {
 /// Whether neighbours are far enough apart for `deviation`, that of the parts of a level.
 bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
   const double least = least_distance(parts, levels.members.size());
-  // Two levels, and one part by itself, are told only by more than kinds of one model differ by, and of few
-  // parts: among many, one far from all others is a tail.
+  // Two levels, and one part by itself, are told only by more than kinds of one model differ by. Among many,
+  // one far from all others is a tail unless it is very far.
   const auto alone = [](const std::vector<std::size_t>& of) { return of.size() < 2; };
   const bool two = levels.members.size() == 2,
              any_alone = std::any_of(levels.members.begin(), levels.members.end(), alone);
-  if ((two || any_alone) && parts >= constants::deletion_most) return false;
+  const bool many = parts >= constants::deletion_most;
   for (std::size_t i = 1; i < levels.residual.size(); ++i) {
     const bool single = alone(levels.members[i]) || alone(levels.members[i - 1]);
-    const double gap = log_deficit(two      ? constants::peers_small_deficit
-                                   : single ? constants::peers_note_deficit
-                                            : constants::kind_most_deficit);
+    const double gap = log_deficit(many && (two || any_alone) ? constants::level_gross_deficit
+                                   : two                      ? constants::peers_small_deficit
+                                   : single                   ? constants::peers_note_deficit
+                                                              : constants::kind_most_deficit);
     const double apart = levels.residual[i] - levels.residual[i - 1];
     if (apart < gap || apart < least * deviation) return false;
   }
@@ -117,9 +118,62 @@ void add_levels(Judgement& j, const Population& p, const Levels& levels, std::si
   j.add(std::move(f), rows, open);
 }
 
+/// Parts without levels that differ so much that no fault of a usual size shows.
+void add_spread(Judgement& j, const Population& p, double deviation, std::size_t metrics) {
+  const Series& s = *p.series;
+  const auto order = ascending(p);
+  const auto value = [&](std::size_t at) { return from_log_rate(p.members[order[at]].rate, s.better); };
+  const auto shown = [&](std::size_t at) {
+    return j.entities.name(p.members[order[at]].row->entity) + " " + format_quantity(value(at), s.unit);
+  };
+  auto f = about_peers(j, p, -1, "WARN", "abnormality", "split");
+  f.value = value(0);
+  f.reference = value(order.size() / 2);
+  f.deficit = fraction(p.members[order[order.size() / 2]].rate - p.members[order.front()].rate);
+  f.action = "MONITOR";
+  f.text = "cluster: " + s.full() + ": " + std::to_string(p.size()) +
+           " parts that should be equal differ, half of " + "them by more than " +
+           percent(fraction(normal_quantile(0.75) * deviation)) +
+           " from the median: peers do not show a fault smaller than about " +
+           percent(fraction(3 * deviation)) + "; slowest " + shown(0) + ", median " +
+           format_quantity(*f.reference, s.unit) + ", fastest " + shown(order.size() - 1) +
+           "; compare with a limit or a baseline";
+  if (metrics > 1)
+    f.text += "; and so in " +
+              count(static_cast<std::int64_t>(metrics) - 1, "other metric", "other metrics") + " of " +
+              s.suite;
+  j.add(std::move(f), {});
+}
+
+/// The widest of each suite.
+void judge_spread(Judgement& j, const std::vector<const Population*>& populations) {
+  struct Widest {
+    const Population* population = nullptr;
+    double deviation = 0;
+    std::size_t metrics = 0;
+  };
+  std::map<std::string, Widest> by_suite;
+  for (const auto* p : populations) {
+    if (p->shared || p->split.found || p->size() < constants::peers_min_population) continue;
+    std::vector<double> residuals;
+    for (const auto& m : p->members) residuals.push_back(m.residual);
+    const double deviation = mad_sigma(residuals);
+    if (deviation < log_deficit(constants::spread_warn) || deviation < 4 * p->se) continue;
+    auto& widest = by_suite[p->series->suite];
+    ++widest.metrics;
+    if (deviation > widest.deviation) {
+      widest.population = p;
+      widest.deviation = deviation;
+    }
+  }
+  for (const auto& [suite, widest] : by_suite)
+    add_spread(j, *widest.population, widest.deviation, widest.metrics);
+}
+
 }  // namespace
 
-void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspected) {
+void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspected,
+                  const std::vector<Population>& beside_suspects) {
   std::set<std::string> told;
   for (const auto& found : j.found)
     if (found.finding.severity != "INFO" && found.finding.reference_kind == "peers")
@@ -130,17 +184,25 @@ void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspecte
     std::size_t metrics = 0;
   };
   std::map<std::string, Widest> by_suite;
-  for (const auto* p : unsuspected) {
-    if (p->shared || (p->split.found && p->split.apart) || told.contains(p->series->full())) continue;
-    auto levels = levels_of(*p);
-    if (levels.members.empty()) continue;
-    auto& widest = by_suite[p->series->suite];
+  const auto look_at = [&](const Population& p) {
+    if (p.shared || (p.split.found && p.split.apart)) return;
+    auto levels = levels_of(p);
+    if (levels.members.empty()) return;
+    auto& widest = by_suite[p.series->suite];
     ++widest.metrics;
     if (widest.population == nullptr || levels.range() > widest.levels.range()) {
-      widest.population = p;
+      widest.population = &p;
       widest.levels = std::move(levels);
     }
+  };
+  std::vector<const Population*> spread;
+  for (const auto* p : unsuspected) {
+    if (told.contains(p->series->full())) continue;
+    if (levels_of(*p).members.empty()) spread.push_back(p);
+    look_at(*p);
   }
+  judge_spread(j, spread);
+  for (const auto& p : beside_suspects) look_at(p);
   for (const auto& [suite, widest] : by_suite)
     add_levels(j, *widest.population, widest.levels, widest.metrics);
 }

@@ -37,9 +37,10 @@ void add_control_finding(Judgement& j, const Population& p, const SlowControl& c
 void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts);
 /// Two populations in one stratum that may both be healthy, seen in `metrics` metrics of the suite.
 void add_split_finding(Judgement& j, const Population& p, std::size_t metrics);
-/// Of populations without a suspect: levels of rates that are too far apart for healthy parts of one model,
-/// where no side has most parts.
-void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspected);
+/// Of populations without a suspect, and of few parts beside their suspects: levels of rates that are too far
+/// apart for healthy parts of one model, where no side has most parts.
+void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspected,
+                  const std::vector<Population>& beside_suspects);
 /// "1 metric", "2 metrics".
 std::string count(std::int64_t n, const char* one, const char* many);
 /// What the low side of a split has in common, as ", ..."; empty if nothing recorded explains it.

@@ -34,7 +34,7 @@ class Peers {
     const auto unsuspected = split_unsuspected();
     for (const auto& story : split_stories(screening_))
       add_split_finding(j_, screening_.populations[story.front()], story.size());
-    judge_levels(j_, unsuspected);
+    judge_levels(j_, unsuspected, beside_suspects());
     judge_suspects();
     for (const auto& [index, cases] : retests_)
       for (const auto& control : slow_controls(screening_.populations[index], cases, suspected(index)))
@@ -71,6 +71,22 @@ class Peers {
         unsuspected.push_back(&screening_.populations[i]);
       }
     return unsuspected;
+  }
+
+  /// Of few parts those beside the suspects: that one of them is slower still does not make the others alike.
+  std::vector<Population> beside_suspects() const {
+    std::map<std::size_t, std::set<std::size_t>> members;
+    for (const auto& s : screening_.suspects)
+      if (!s.note && !s.by_size) members[s.population].insert(s.member);
+    std::vector<Population> rest;
+    for (const auto& [index, suspects] : members) {
+      Population p = screening_.populations[index];
+      if (p.size() >= constants::robust_min || p.split.found) continue;
+      for (auto member = suspects.rbegin(); member != suspects.rend(); ++member)
+        p.members.erase(p.members.begin() + static_cast<std::ptrdiff_t>(*member));
+      rest.push_back(std::move(p));
+    }
+    return rest;
   }
 
   const std::vector<RetestCase>& retest(std::size_t index) {

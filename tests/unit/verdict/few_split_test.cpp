@@ -2,6 +2,8 @@
 // Groups of slow parts: half of fewer than 24, in which none stands out, and the states of equal parts.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "fleet.hpp"
 
 namespace assay {
@@ -31,6 +33,38 @@ TEST(VerdictFewSplit, HalfOfTheFleetSlowFailsNobodyAndIsOpenWhereKindsCannotDiff
       ASSERT_NE(f, nullptr) << parts << " " << deficit << all_reasons(v);
       EXPECT_EQ(f->members.size(), parts / 2);
       EXPECT_NEAR(*f->deficit, deficit, 0.02);
+    }
+}
+
+/// A third level below hid that most parts are at half the rate.
+TEST(VerdictFewSplit, APartThatIsSlowerStillDoesNotHideThatMostAreSlow) {
+  auto fleet = with_slow(12, 8, 0.5);
+  fleet.rate[3] *= 0.8;
+  const auto r = fleet.run();
+  const auto v = judge(r);
+  ASSERT_NE(split_of(v), nullptr) << all_reasons(v);
+  EXPECT_EQ(split_of(v)->members.size(), 4U);
+  EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
+}
+
+TEST(VerdictFewSplit, AFewOfManyThatAreTwiceAsFastAreTold) {
+  for (const std::size_t parts : {64U, 300U})
+    for (const std::size_t fast : {1U, 3U}) {
+      const auto v = judge(with_slow(parts, parts - fast, 0.6).run());
+      ASSERT_NE(split_of(v), nullptr) << parts << " " << fast;
+      EXPECT_EQ(split_of(v)->members.size(), fast);
+      EXPECT_EQ(v.state, "WARN");
+    }
+}
+
+TEST(VerdictFewSplit, PartsThatAllDifferAreAWarning) {
+  for (const std::size_t parts : {8U, 64U})
+    for (const double cv : {0.05, 0.5}) {
+      auto fleet = Fleet::of(parts, 0.003, 1);
+      for (std::size_t i = 0; i < parts; ++i)
+        fleet.rate[i] *= std::exp(cv * (static_cast<double>(i) / static_cast<double>(parts) - 0.5));
+      const auto v = judge(fleet.run());
+      EXPECT_EQ(v.state, cv > 0.1 ? "WARN" : "PASS") << parts << " " << cv << all_reasons(v);
     }
 }
 
