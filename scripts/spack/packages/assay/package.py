@@ -23,6 +23,7 @@ class Assay(CMakePackage):
     depends_on("blas")
     depends_on("hdf5+hl")
     depends_on("hwloc")
+    depends_on("libsodium")
     depends_on("fmt")
     depends_on("cli11")
     depends_on("tomlplusplus")
