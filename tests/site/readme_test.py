@@ -7,7 +7,8 @@ import subprocess
 import place
 
 README = (place.ROOT / "README.md").read_text()
-# In front of PATH: `assay run` plans with its options and then copies a file; mpirun drops its own options.
+# In front of PATH: `assay run` plans with its options and then copies a file; mpirun drops its own options. It counts slots as
+# Open MPI does: a host of --host without a number has one. `launched` gets a line with the ranks of each host of a run.
 ASSAY = """#!/usr/bin/python3
 import os, pathlib, shutil, subprocess, sys
 here = pathlib.Path({here!r})
@@ -23,7 +24,26 @@ if planned.returncode != 0:
 made = here / ("made-" + pathlib.Path(out).name)
 shutil.copy(made if made.exists() else here / "made-first.h5", out)
 """
-MPIRUN = '#!/bin/bash\nwhile [ "${1##*/}" != assay ]; do shift || exit 213; done\nexec "$@"\n'
+MPIRUN = """#!/usr/bin/python3
+import os, pathlib, re, sys
+own = sys.argv[1:[os.path.basename(word) for word in sys.argv].index("assay")]
+command = sys.argv[len(own) + 1:]
+given = dict(zip(own, own[1:]))
+slots = {{}}
+for host in given.get("--host", "").split(",") if "--host" in given else []:
+    name, _, number = host.partition(":")
+    slots[name] = slots.get(name, 0) + int(number or 1)
+for line in pathlib.Path(given["--hostfile"]).read_text().splitlines() if "--hostfile" in given else []:
+    slots[line.split()[0]] = int(re.search(r"slots=(\\d+)", line).group(1))
+ranks = re.fullmatch(r"ppr:(\\d+):node", given.get("--map-by", ""))
+ranks = {{name: int(ranks.group(1)) if ranks else number for name, number in slots.items()}}
+if any(ranks[name] > number for name, number in slots.items()):
+    sys.exit(f"There are not enough slots available: {{slots}}, {{ranks}}")
+if command[1] == "run":
+    with open({here!r} + "/launched", "a") as launched:
+        launched.write(" ".join(map(str, ranks.values())) + "\\n")
+os.execvp(command[0], command)
+"""
 
 
 def recipes():
@@ -34,7 +54,7 @@ class Recipes(place.SiteTest):
     def setUp(self):
         super().setUp()
         self.program("assay", ASSAY.format(here=str(self.dir), assay=place.ASSAY))
-        self.program("mpirun", MPIRUN)
+        self.program("mpirun", MPIRUN.format(here=str(self.dir)))
         (self.dir / "scripts").symlink_to(place.SCRIPTS)
         self.make_run("made-first.h5", nodes=16)
         self.env["HOME"] = str(self.dir)
@@ -50,10 +70,27 @@ class Recipes(place.SiteTest):
         tested = {name.removeprefix("test_recipe_") for name in dir(self) if name.startswith("test_recipe_")}
         self.assertEqual(set(recipes()), tested)
 
-    def test_recipe_acceptance(self):
-        (self.dir / "hosts").write_text("node0\n")
+    def launched(self):
+        """Ranks of each host, run by run."""
+        return [line.split() for line in (self.dir / "launched").read_text().splitlines()]
+
+    def contract(self):
         (self.dir / "contract.toml").write_text('[[limit]]\nmetric = "gemm/*:throughput"\nmin = "90 GFLOP/s"\n')
-        self.follow("acceptance")
+
+    def test_recipe_acceptance(self):
+        self.settings(ASSAY=self.dir / "bin" / "assay")
+        self.contract()
+        told = self.follow("acceptance")
+        self.assertRegex(told, r"^assay acceptance \S+: PASS \(exit 0\), 16 PASS")
+        self.assertEqual(len(list(self.results.glob("*/acceptance-*/run.h5"))), 1)
+        self.assertRegex((self.dir / "said").read_text(), "(?m)^run .*--level extended .*--limits contract.toml")
+
+    def test_recipe_steps(self):
+        (self.dir / "hosts").write_text("".join(f"node{n} slots=8\n" for n in range(16)))
+        self.contract()
+        self.follow("steps")
+        self.assertEqual(self.launched(), [["8"] * 16] * 2)
+        self.assertIn("acceptance.h5", (self.dir / "acceptance.html").read_text())
         self.assertEqual((self.dir / "report.txt").read_text().count("\nnode "), 16)
         self.assertEqual((self.dir / "nodes.txt").read_text().count(" PASS"), 16)
         self.assertIn("gemm/fp32-n1024-together", (self.dir / "reached.toml").read_text())
@@ -64,6 +101,7 @@ class Recipes(place.SiteTest):
         self.make_run("made-repaired.h5", nodes=1, first=3, seed=5)
         self.program("scontrol", '#!/bin/sh\n[ "$1" = show ] && echo "NodeName=$4 State=IDLE+DRAIN Reason=assay: slow [root@x]"\n')
         self.assertIn("scontrol update NodeName=node3 State=RESUME\n", self.follow("repaired"))
+        self.assertEqual(self.launched(), [["8"]], "as many ranks as each node of the baseline")
         # As bad as before, it is not brought back: the recipe ends at its verdict.
         self.make_run("made-repaired.h5", nodes=1, first=3, seed=5, slow="node3", factor=0.8)
         (self.dir / "repaired.h5").unlink()
