@@ -37,9 +37,9 @@ struct Sensitivity {
   double spread = results::not_taken;  ///< between parts, robust, a fraction of the rate
   double error = results::not_taken;   ///< standard error of a part's median, likewise
   double delta = results::not_taken;   ///< the least deficit that is called a fault
-  /// A part slower by this fraction would have been suspected in 95 % of runs (tests/operating:
-  /// Operating.WhatIsCalledVisibleIsSeen, for populations); NaN: no such fraction is known, as against a
-  /// limit or a floor that parts lie above by any margin.
+  /// A part slower by this fraction in this metric alone is named, WARN or FAIL, in 95 % of runs
+  /// (tests/operating: Operating.WhatIsCalledVisibleIsSeen, for populations); NaN: no such fraction is known,
+  /// as against a limit or a floor that parts lie above by any margin.
   double visible = results::not_taken;
 };
 

@@ -2,6 +2,7 @@
 // How small a slowdown a run could have seen.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "measure/robust.hpp"
@@ -10,6 +11,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/contract.hpp"
 #include "verdict/population.hpp"
+#include "verdict/suite_scores.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -36,14 +38,100 @@ Reference strongest(const Series& s, std::int32_t stratum) {
   return static_cast<Reference>(best);
 }
 
-/// Deviations from the centre of its peers at which a part is surely abnormal, with `alpha` for the whole
-/// population and the heaviness of its fast tail; NaN: none is.
-double critical_of(std::size_t n, double alpha, double tail) {
-  if (n >= constants::deletion_most) return heavy_critical(n, alpha, tail);
-  if (n < constants::deletion_min) return results::not_taken;
-  const double tests = as_double(n) * as_double(std::max<std::size_t>(1, n / 4));
-  return -t_quantile(heavy_deletion_p(n, alpha) / tests, as_double(n) - 2);
-}
+/// The rule by which one metric alone warns of a part (screening.cpp), asked of a part that may lack
+/// anything.
+class Rule {
+ public:
+  Rule(const EntityIndex& entities, const std::vector<Population>& populations)
+      : populations_(populations), tests_(tests_of(entities, populations)) {
+    const Suites suites = combine(entities, populations, tests_, true);
+    std::vector<Test> own;
+    std::set<const Test*> heard;
+    for (const auto& [name, c] : suites) {
+      for (Test& t : own_tests(populations, c)) own.push_back(std::move(t));
+      halved_.insert(c.alike.begin(), c.alike.end());
+      for (const auto& voice : c.voices) {
+        heard.insert(voice.begin(), voice.end());
+        hear(**std::ranges::max_element(voice, {}, [](const Test* t) { return t->result.peaked; }));
+      }
+    }
+    for (const Test& t : own) hear(t);
+    for (const Test& t : tests_) {
+      weights_ += t.weight;
+      if (t.at_clock && !heard.contains(&t)) hear(t);
+    }
+    lend_spreads(populations, suites, tests_, own);
+    single_ = suites.empty() ? 1 : 1 - constants::combined_share - constants::joint_share;
+  }
+
+  /// The largest side of a population; nullptr where none is tested.
+  const Test* of(std::size_t population) const {
+    const Test* best = nullptr;
+    for (const Test& t : tests_)
+      if (t.population == population && t.at_clock &&
+          (best == nullptr || t.members.size() > best->members.size()))
+        best = &t;
+    return best;
+  }
+
+  /// The least logarithmic deficit against the centre of its peers that is abnormal where healthy parts
+  /// spread by `spread`.
+  double least(const Test& t, double spread) const {
+    double low = 0, high = 3;
+    for (int step = 0; step < 30; ++step) {
+      const double middle = 0.5 * (low + high);
+      (abnormal_at(t, middle, spread) ? high : low) = middle;
+    }
+    return high;
+  }
+
+ private:
+  void hear(const Test& t) {
+    // Tails among nodes and within them are told apart by the rule; what is heard of neither proves nothing.
+    if (t.result.real > constants::real_enough && !(t.nested > 0))
+      pool_.add(t.members.size(), t.result.peaked, t.result.real);
+  }
+
+  bool abnormal_at(const Test& t, double deficit, double spread) const {
+    const Abnormality& of = t.result;
+    const double size = as_double(of.size);
+    Abnormality a;
+    a.size = of.size;
+    a.tail = of.tail;
+    a.peaked = of.peaked;
+    a.variance = of.variance;
+    a.real = of.real;
+    a.degrees = of.degrees;
+    const double off = -deficit / std::max(spread, constants::peers_spread_floor);
+    a.score = {off};
+    if (of.size >= constants::deletion_most) {
+      a.p = {off < -1.5 ? robust_p_value(off / fast_tail_inflation(of.score), of.size) : 1.0};
+    } else {
+      const auto p = [&](double by, double degrees) {
+        return std::min(1.0, t_below(by, degrees) * as_double(counted_peels(of.size)));
+      };
+      const double further = std::sqrt(1 + 1 / (size - 1));  // of the mean of the others
+      a.p = {p(off / further, size - 2)};
+      if (!of.moderated.empty()) a.moderated = {p(-deficit / std::sqrt(of.variance) / further, of.degrees)};
+    }
+    const bool nested = t.nested > 0, few = of.size < constants::peers_min_population;
+    const double share =
+        single_ * t.weight / weights_ * (halved_.contains(&t) ? 0.5 : 1) * (nested ? 0.5 : 1);
+    const double delta = log_deficit(populations_[t.population].delta);
+    const auto surely = [&](double alpha) {
+      return surely_abnormal(a, 0, alpha * share, nested ? TailPool{} : pool_, trust_in_tails(of, delta));
+    };
+    // Under six parts only what may fail is measured again.
+    return few ? surely(constants::alpha_fail)
+               : abnormal(a, 0, constants::alpha_warn * share) && surely(constants::alpha_warn_heavy);
+  }
+
+  const std::vector<Population>& populations_;
+  std::vector<Test> tests_;
+  std::set<const Test*> halved_;
+  TailPool pool_;
+  double weights_ = 0, single_ = 1;
+};
 
 /// Parts that findings name: their values do not belong to the spread of healthy parts.
 std::set<std::int32_t> suspected_by(const Judgement& j) {
@@ -53,7 +141,38 @@ std::set<std::int32_t> suspected_by(const Judgement& j) {
   return suspected;
 }
 
-Sensitivity of_population(const Population& p, std::size_t populations,
+/// Of a population without a test: what few parts, or parts that share their cores, are warned of.
+double least_of_few(const Population& p) {
+  return log_deficit(p.shared ? constants::peers_shared_most : constants::peers_small_deficit);
+}
+
+/// The least logarithmic deficit that is a warning. `spread`: of healthy parts.
+double least_told(const Population& p, const Test* test, const Rule& rule, double spread) {
+  if (test == nullptr) return least_of_few(p);
+  const bool few = p.size() < constants::peers_min_population, eligible = p.eligible();
+  const double error = std::isnan(p.se) ? 0 : p.se;
+  const double notice =
+      few ? log_deficit(std::min(0.9, p.effective_delta()))
+          : std::max(log_deficit(eligible ? constants::delta_notice : constants::peers_min_deficit),
+                     error * (eligible ? constants::warn_errors : constants::warn_errors_noisy));
+  // What is missing in gross is told by its size.
+  const double gross =
+      few ? least_of_few(p)
+          : std::max(log_deficit(p.noise_known ? constants::gross_deficit : constants::coarse_deficit),
+                     constants::gross_deviations * spread);
+  return std::max(notice, std::min(gross, rule.least(*test, spread)));
+}
+
+/// As the rule takes it: of many parts a fit of the bulk. Of few the deletion test takes the standard
+/// deviation, which a median of absolute deviations may miss by half.
+double spread_of(const std::vector<double>& residuals) {
+  if (residuals.size() + 1 < constants::deletion_most)
+    return std::max(mad_sigma(residuals), standard_deviation(residuals));
+  const RobustFit fit = robust_fit(residuals, constants::peers_spread_floor);
+  return fit.scale * std::sqrt(1 + 1 / as_double(fit.kept));
+}
+
+Sensitivity of_population(const Population& p, const Test* test, const Rule& rule,
                           const std::set<std::int32_t>& suspected) {
   Sensitivity out;
   const Series& s = *p.series;
@@ -64,29 +183,24 @@ Sensitivity of_population(const Population& p, std::size_t populations,
     out.samples = std::min<std::int64_t>(out.samples, m.row->n);
     if (!m.low && !suspected.contains(m.row->entity)) residuals.push_back(m.residual);
   }
+  // A finding about all of them says nothing of how they differ.
+  if (residuals.size() < 2) {
+    residuals.clear();
+    for (const auto& m : p.members) residuals.push_back(m.residual);
+  }
   out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
   out.basis = word_of(strongest(s, p.stratum));
-  out.spread = mad_sigma(residuals);
-  // Of few the deletion test takes the standard deviation, which a median of absolute deviations may miss by
-  // half.
-  if (p.size() < constants::deletion_most) out.spread = std::max(out.spread, standard_deviation(residuals));
+  out.spread = spread_of(residuals);
   out.error = p.se;
   out.delta = p.delta;
-  const double error = std::isnan(p.se) ? 0 : p.se;
-  const double critical =
-      critical_of(p.size(), constants::alpha_fail / as_double(std::max<std::size_t>(1, populations)),
-                  abnormality(residuals, error).tail);
-  const bool few = std::isnan(critical);
-  const double among = few ? log_deficit(constants::peers_small_deficit)
-                           : critical * std::max(out.spread, constants::peers_spread_floor);
+  const bool few = p.size() < constants::deletion_min || p.shared;
   // The part that slows down may have been one of the faster ones: its own place among the parts counts, too,
   // and how well it is known.
   const double centre = std::sqrt(1 + 1.57 / as_double(p.size()));  // of the median it is held against
-  const double own =
-      std::hypot(centre * (few ? std::max(out.spread, constants::assumed_spread) : out.spread), error);
+  const double own = std::hypot(centre * (few ? std::max(out.spread, constants::assumed_spread) : out.spread),
+                                std::isnan(p.se) ? 0 : p.se);
   const double most = p.size() > 2 ? std::max(recall_z, t_quantile(0.95, as_double(p.size()) - 2)) : recall_z;
-  out.visible = fraction(std::max(log_deficit(std::min(0.9, p.effective_delta())), among) +
-                         (few ? recall_z : most) * own);
+  out.visible = fraction(least_told(p, test, rule, out.spread) + (few ? recall_z : most) * own);
   return out;
 }
 
@@ -116,24 +230,28 @@ Sensitivity of_fixed(const Series& s) {
 }  // namespace
 
 std::vector<Sensitivity> sensitivity_of(const Judgement& j) {
-  std::vector<std::pair<const Series*, std::vector<Population>>> all;
+  std::vector<Population> populations;
+  std::vector<std::pair<const Series*, std::size_t>> all;  // and how many populations it has
   AttributeCache attributes;
-  std::size_t count = 0;
   for (const auto& s : j.series) {
     if (!s.judged || s.rows.empty()) continue;
-    all.emplace_back(&s, is_population(s) ? populations_of(j, s, attributes) : std::vector<Population>{});
-    count += all.back().second.size();
+    const std::size_t before = populations.size();
+    if (is_population(s))
+      std::ranges::move(populations_of(j, s, attributes), std::back_inserter(populations));
+    all.emplace_back(&s, populations.size() - before);
   }
   const std::set<std::int32_t> suspected = suspected_by(j);
+  const Rule rule(j.entities, populations);
   std::vector<Sensitivity> out;
-  for (const auto& [series, populations] : all) {
-    std::vector<Sensitivity> own;
-    for (const auto& p : populations) own.push_back(of_population(p, count, suspected));
-    if (own.empty()) own.push_back(of_fixed(*series));
-    for (auto& s : own) {
-      s.metric = series->full();
-      s.unit = series->unit;
-      out.push_back(std::move(s));
+  std::size_t next = 0;
+  for (const auto& [series, count] : all) {
+    const std::size_t end = next + count, first = out.size();
+    for (; next < end; ++next)
+      out.push_back(of_population(populations[next], rule.of(next), rule, suspected));
+    if (count == 0) out.push_back(of_fixed(*series));
+    for (std::size_t i = first; i < out.size(); ++i) {
+      out[i].metric = series->full();
+      out[i].unit = series->unit;
     }
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {

@@ -72,9 +72,9 @@ TEST(Sensitivity, NoiseHidesAndPartsReveal) {
     return rows.at(0).visible;
   };
   const double two = visible(3), many = visible(64);
-  EXPECT_GE(two, 0.30);   // under four parts only what is coarse is seen
-  EXPECT_GE(many, 0.03);  // never less than the delta of the class
-  EXPECT_LT(many, 0.06);
+  EXPECT_GE(two, 0.30);    // under four parts only what is coarse is seen
+  EXPECT_GE(many, 0.012);  // never less than what is worth a warning
+  EXPECT_LT(many, 0.03);   // and far less than what would FAIL
 }
 
 TEST(Sensitivity, AFaultIsNoSpreadOfTheHealthy) {
