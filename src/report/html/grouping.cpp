@@ -6,7 +6,9 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "measure/statistics.hpp"
@@ -69,25 +71,52 @@ struct Link {
   std::size_t at = 0;  ///< [from, to]
   std::int32_t rail = -1;
   double value = 0;
+  std::int32_t from = -1, to = -1;
 };
 
-/// `links` in the order of their cell; `median` is what deficits are counted from.
+/// Deficits are counted from `centre`.
 Grid grid_of(const std::vector<Link>& links, std::size_t cells, double centre, bool higher) {
   Grid g;
   g.links = links.size();
   g.deficit.assign(cells, results::not_taken);
   g.value.assign(cells, results::not_taken);
-  std::vector<double> all, own;
-  for (std::size_t i = 0; i < links.size();) {
-    const std::size_t at = links[i].at;
-    own.clear();
-    for (; i < links.size() && links[i].at == at; ++i) own.push_back(links[i].value);
-    all.insert(all.end(), own.begin(), own.end());
-    g.value[at] = median(own);
-    g.deficit[at] = verdict::deficit_of(g.value[at], centre, higher);
+  std::vector<double> all;
+  for (const Link& l : links) {
+    all.push_back(l.value);
+    const double deficit = verdict::deficit_of(l.value, centre, higher);
+    if (std::isnan(deficit) || deficit <= g.deficit[l.at]) continue;
+    g.value[l.at] = l.value;
+    g.deficit[l.at] = deficit;
   }
   g.median = median(all);
   return g;
+}
+
+/// Nodes of the links of one rail, or of all.
+void add_ends(Matrix& m, const std::string& rail, const std::vector<Link>& links, bool higher) {
+  const std::size_t n = m.nodes.size();
+  std::vector<std::vector<double>> sends(n), receives(n);
+  for (const Link& l : links) {
+    const double deficit = verdict::deficit_of(l.value, m.all.median, higher);
+    sends[l.at / n].push_back(deficit);
+    receives[l.at % n].push_back(deficit);
+  }
+  for (std::size_t i = 0; i < n; ++i)
+    if (const std::size_t of = sends[i].size() + receives[i].size(); of > 0)
+      m.ends.push_back({m.nodes[i], rail, median(sends[i]), median(receives[i]), of});
+}
+
+void add_slowest(Matrix& m, const std::vector<Link>& links, bool higher) {
+  constexpr std::size_t most = 12;
+  const auto deficit = [&](const Link& l) { return verdict::deficit_of(l.value, m.all.median, higher); };
+  std::vector<const Link*> order;
+  for (const Link& l : links)
+    if (!std::isnan(deficit(l))) order.push_back(&l);
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(most, order.size()));
+  std::ranges::partial_sort(order, order.begin() + shown, {},
+                            [&](const Link* l) { return std::tuple(-deficit(*l), l->at, l->from, l->to); });
+  for (const Link* l : std::span(order).first(static_cast<std::size_t>(shown)))
+    m.slowest.push_back({l->from, l->to, l->value, deficit(*l)});
 }
 
 void split_by_rail(Matrix& m, const std::vector<Link>& links, const Rails& rails, bool higher) {
@@ -99,8 +128,10 @@ void split_by_rail(Matrix& m, const std::vector<Link>& links, const Rails& rails
     group->push_back(l);
   }
   if (groups.size() < 2) return;
-  for (const auto& [name, own] : groups)
+  for (const auto& [name, own] : groups) {
     m.rails.push_back({name, grid_of(own, m.nodes.size() * m.nodes.size(), m.all.median, higher)});
+    add_ends(m, name, own, higher);
+  }
 }
 
 Matrix matrix_of(const verdict::Judgement& j, const verdict::Series& s,
@@ -133,14 +164,17 @@ Matrix matrix_of(const verdict::Judgement& j, const verdict::Series& s,
     on_rails = on_rails || (a >= 0 && b >= 0);
     links.push_back(
         {place[static_cast<std::size_t>(from)] * m.nodes.size() + place[static_cast<std::size_t>(to)],
-         a == b ? a : -1, row.median});
+         a == b ? a : -1, row.median, row.source, row.destination});
   }
-  std::ranges::stable_sort(links, {}, &Link::at);
   std::vector<double> values;
   for (const Link& l : links) values.push_back(l.value);
   const bool higher = s.better != results::Better::lower;
   m.all = grid_of(links, m.nodes.size() * m.nodes.size(), median(values), higher);
   if (on_rails && !m.inside) split_by_rail(m, links, rails, higher);
+  if (m.rails.empty()) add_ends(m, "", links, higher);
+  std::ranges::stable_sort(m.ends, std::greater{},
+                           [](const EndRates& e) { return std::fmax(e.sends, e.receives); });
+  add_slowest(m, links, higher);
   return m;
 }
 
@@ -183,27 +217,6 @@ std::vector<Matrix> matrices_of(const verdict::Judgement& j) {
     Matrix m = matrix_of(j, s, switches, rails);
     if (m.all.links > 0 && m.nodes.size() > 1) out.push_back(std::move(m));
   }
-  return out;
-}
-
-std::vector<EndRates> ends_of(const Matrix& m) {
-  std::vector<EndRates> out;
-  const std::size_t n = m.nodes.size();
-  const auto take = [&](const std::string& rail, const Grid& g) {
-    std::vector<std::vector<double>> sends(n), receives(n);
-    for (std::size_t at = 0; at < n * n; ++at) {
-      if (std::isnan(g.deficit[at])) continue;
-      sends[at / n].push_back(g.deficit[at]);
-      receives[at % n].push_back(g.deficit[at]);
-    }
-    for (std::size_t i = 0; i < n; ++i)
-      if (const std::size_t links = sends[i].size() + receives[i].size(); links > 0)
-        out.push_back({m.nodes[i], rail, median(sends[i]), median(receives[i]), links});
-  };
-  if (m.rails.empty()) take("", m.all);
-  for (const RailGrid& r : m.rails) take(r.rail, r.grid);
-  std::ranges::stable_sort(out, std::greater{},
-                           [](const EndRates& e) { return std::fmax(e.sends, e.receives); });
   return out;
 }
 

@@ -22,9 +22,9 @@ struct Sweep {
 /// Those of three sizes or more.
 std::vector<Sweep> sweeps_of(const verdict::Judgement& j);
 
-/// Links as a square: the median of each pair as a deficit, NaN where none was measured.
+/// Links as a square: of each pair its slowest link, NaN where none was measured.
 struct Grid {
-  std::vector<double> deficit, value;  ///< [from, to]; value in the unit of the metric
+  std::vector<double> deficit, value;  ///< [from, to]; value: a link's median, in the unit of the metric
   double median = 0;                   ///< of the links
   std::size_t links = 0;
 };
@@ -36,17 +36,6 @@ struct RailGrid {
 };
 inline constexpr const char* across_rails = "across rails";
 
-/// A series of links as a square of nodes, whole and by rail.
-struct Matrix {
-  const verdict::Series* series = nullptr;
-  std::vector<std::int32_t>
-      nodes;  ///< rows of /entities, by switch and then by name; of one node: its devices
-  Grid all;
-  std::vector<RailGrid> rails;  ///< by name; empty when there is one only
-  bool inside = false;          ///< between parts of one node
-};
-std::vector<Matrix> matrices_of(const verdict::Judgement& j);
-
 /// What a node sends and receives on one rail.
 struct EndRates {
   std::int32_t node = -1;
@@ -54,7 +43,23 @@ struct EndRates {
   double sends = 0, receives = 0;  ///< median deficit of its links against all links; NaN: none
   std::size_t links = 0;
 };
-/// Every node and rail of a matrix, the slowest direction first.
-std::vector<EndRates> ends_of(const Matrix& matrix);
+
+struct SlowLink {
+  std::int32_t from = -1, to = -1;  ///< rows of /entities: NICs, devices or nodes
+  double value = 0, deficit = 0;
+};
+
+/// A series of links as a square of nodes, whole and by rail.
+struct Matrix {
+  const verdict::Series* series = nullptr;
+  std::vector<std::int32_t>
+      nodes;  ///< rows of /entities, by switch and then by name; of one node: its devices
+  Grid all;
+  std::vector<RailGrid> rails;    ///< by name; empty when there is one only
+  bool inside = false;            ///< between parts of one node
+  std::vector<EndRates> ends;     ///< every node and rail, the slowest direction first
+  std::vector<SlowLink> slowest;  ///< some, the slowest first
+};
+std::vector<Matrix> matrices_of(const verdict::Judgement& j);
 
 }  // namespace assay::report

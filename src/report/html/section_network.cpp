@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 
 #include "base/units.hpp"
@@ -132,9 +133,7 @@ std::string rail_pictures(const Page& page, const Matrix& m) {
 /// Nodes by direction: one that sends well and receives badly shows here and nowhere else.
 std::string ends_table(const Page& page, const Matrix& m) {
   std::vector<std::vector<Cell>> rows;
-  auto ends = ends_of(m);
-  if (ends.size() > 16) ends.resize(16);
-  for (const EndRates& e : ends)
+  for (const EndRates& e : m.ends | std::views::take(16))
     rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(e.node))),
                     cell(e.rail.empty() ? "-" : e.rail), number_cell(signed_percent(-e.sends)),
                     number_cell(signed_percent(-e.receives)), number_cell(std::to_string(e.links))});
@@ -144,23 +143,15 @@ std::string ends_table(const Page& page, const Matrix& m) {
          "</details>";
 }
 
-std::string worst_pairs(const Page& page, const Matrix& m) {
-  std::vector<std::pair<double, std::size_t>> slow;
-  for (std::size_t i = 0; i < m.all.deficit.size(); ++i)
-    if (!std::isnan(m.all.deficit[i])) slow.emplace_back(-m.all.deficit[i], i);
-  const std::size_t shown = std::min<std::size_t>(12, slow.size());
-  std::partial_sort(slow.begin(), slow.begin() + static_cast<std::ptrdiff_t>(shown), slow.end());
+std::string slowest_links(const Page& page, const Matrix& m) {
   std::vector<std::vector<Cell>> rows;
-  const std::size_t n = m.nodes.size();
-  for (std::size_t i = 0; i < shown; ++i) {
-    const std::size_t at = slow[i].second;
-    rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(m.nodes[at / n]))),
-                    markup_cell(part_link(page.in.judgement.entities.name(m.nodes[at % n]))),
-                    number_cell(format_quantity(m.all.value[at], m.series->unit)),
-                    number_cell(signed_percent(slow[i].first))});
-  }
-  return "<details class=\"more\"><summary>The slowest pairs</summary>" +
-         table("Slowest pairs of " + m.series->full(),
+  for (const SlowLink& l : m.slowest)
+    rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(l.from))),
+                    markup_cell(part_link(page.in.judgement.entities.name(l.to))),
+                    number_cell(format_quantity(l.value, m.series->unit)),
+                    number_cell(signed_percent(-l.deficit))});
+  return "<details class=\"more\"><summary>The slowest links</summary>" +
+         table("Slowest links of " + m.series->full(),
                {{"from"}, {"to"}, {"median", "num"}, {"rate against the median", "num"}}, rows) +
          "</details>";
 }
@@ -237,11 +228,12 @@ std::string matrices_section(const Page& page) {
                "No pairs were measured in this run: there is no matrix. Suites that measure pairs: see assay "
                "list.") +
            coverage_of(page);
-  std::string out = coverage_of(page) +
-                    "<p>Rows send, columns receive, ordered by switch; colour is the rate against the median "
-                    "of all links. A point of several pairs shows the slowest of them. Parts that a finding "
-                    "names are marked.</p>" +
-                    colour_key() + "\n<div class=\"pair\">";
+  std::string out =
+      coverage_of(page) +
+      "<p>Rows send, columns receive, ordered by switch; colour is the rate against the median "
+      "of all links. A point shows the slowest link of its pair, or pairs. Parts that a finding "
+      "names are marked.</p>" +
+      colour_key() + "\n<div class=\"pair\">";
   std::size_t index = 0;
   for (const Matrix& m : page.matrices) {
     if (index == 12) {
@@ -254,7 +246,7 @@ std::string matrices_section(const Page& page) {
                               format_quantity(m.all.median, m.series->unit),
                               m.inside ? "between parts of one node" : "between nodes"),
                   fmt::format("matrix/{}", m.series - page.in.judgement.series.data())) +
-           rail_pictures(page, m) + ends_table(page, m) + worst_pairs(page, m) + "</div>\n";
+           rail_pictures(page, m) + ends_table(page, m) + slowest_links(page, m) + "</div>\n";
     ++index;
   }
   return out + "</div>\n";

@@ -15,23 +15,20 @@ interface Cells { names: string[]; value: Float64Array; deficit: Float64Array; n
 const across = "across rails";
 const own = (row: number): string => { const name = nameOf(row); return name.slice(name.lastIndexOf("/") + 1); };
 
-/// The links of one rail, or of all.
+/// The links of one rail, or of all: of each pair the slowest.
 function cellsOf(m: Matrix, s: Series, rail: string): Cells {
   const rows = data.rows?.[s.rows], n = m.order.length, place = new Map(m.order.map((row, i) => [row, i]));
-  const sorted = new Map<number, number[]>(), values = valuesOf(s), centre = median(values);
+  const values = valuesOf(s), centre = median(values);
+  const out: Cells = { names: m.order.map(nameOf), value: new Float64Array(n * n).fill(NaN), deficit: new Float64Array(n * n).fill(NaN), n };
   rows?.part.forEach((p, i) => {
     const to = rows.to?.[i] ?? -1, a = place.get(m.inside ? p : nodeOf(p)), b = place.get(m.inside ? to : nodeOf(to));
     if (a === undefined || b === undefined) return;
     if (rail && (own(p) === own(to) ? own(p) : across) !== rail) return;
-    const at = a * n + b, list = sorted.get(at);
-    if (list) list.push(values[i] as number);
-    else sorted.set(at, [values[i] as number]);
+    const at = a * n + b, value = values[i] as number, behind = deficit(value, centre, s.better);
+    if (Number.isNaN(behind) || behind <= (out.deficit[at] as number)) return;
+    out.value[at] = value;
+    out.deficit[at] = behind;
   });
-  const out: Cells = { names: m.order.map(nameOf), value: new Float64Array(n * n).fill(NaN), deficit: new Float64Array(n * n).fill(NaN), n };
-  for (const [at, list] of sorted) {
-    out.value[at] = median(list);
-    out.deficit[at] = deficit(out.value[at] as number, centre, s.better);
-  }
   return out;
 }
 
@@ -129,7 +126,7 @@ export function drawMatrix(place: HTMLElement, series: number): void {
     tell();
   }));
   row.append(button("CSV", () => {
-    const rows: (string | number)[][] = [["from", "to", `median (${s.unit})`]];
+    const rows: (string | number)[][] = [["from", "to", `median of the slowest link (${s.unit})`]];
     for (let i = 0; i < n * n; i++) if (Number.isFinite(cells.value[i])) rows.push([cells.names[Math.floor(i / n)] ?? "", cells.names[i % n] ?? "", cells.value[i] as number]);
     download(`${s.suite}_${s.case}${rail ? `_${rail}` : ""}_pairs.csv`, rows);
   }));
