@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "report/layout.hpp"
+#include "report/words.hpp"
 
 namespace assay::report {
 namespace {
@@ -30,7 +31,7 @@ std::string finding_facts(const results::Finding& f) {
   if (f.samples) text += fmt::format(", n={}", *f.samples);
   if (f.controls) text += fmt::format(", controls {}", *f.controls);
   if (f.p_adjusted) text += fmt::format(", p {:.2g}", *f.p_adjusted);
-  if (!f.stratum.empty()) text += ", stratum " + f.stratum;
+  if (!f.stratum.empty()) text += ", stratum " + group_words(f.stratum);
   text += f.confirmed ? ", confirmed" : ", not confirmed";
   if (!f.since.empty()) text += ", since " + f.since;
   if (!f.evidence.empty()) text += ", evidence " + f.evidence;
@@ -63,7 +64,7 @@ std::string metric_facts(const MetricEvidence& m) {
   for (const auto& limit : m.limits) text += "; limit " + limit;
   for (const auto& f : m.retests)
     text += fmt::format("; again in {}: {}, n={}", f.name, format_quantity(f.value, m.unit), f.n);
-  if (!m.stratum.empty()) text += "; stratum " + m.stratum;
+  if (!m.stratum.empty()) text += "; stratum " + group_words(m.stratum);
   return text;
 }
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "base/units.hpp"
 #include "report/layout.hpp"
+#include "report/link_ends.hpp"
 #include "report/report.hpp"
 #include "report/summary_data.hpp"
 #include "report/told_findings.hpp"
@@ -103,7 +105,9 @@ std::string share_words(const Results& results, const CaseData& c) {
   for (const auto& m : c.metrics) {
     if (m.name != share.substr(0, space)) continue;
     const double median = summarize(results, c, m).median;
-    return std::isnan(median) ? "" : ", " + percent_words(median) + share.substr(space);
+    // Beyond its peak by more than noise: the peak was taken while others used the cores.
+    constexpr double most = 1.05;
+    return !(median <= most) ? "" : ", " + percent_words(median) + share.substr(space);
   }
   return "";
 }
@@ -112,6 +116,26 @@ std::string share_words(const Results& results, const CaseData& c) {
 std::string worst_words(const MetricSummary& d) {
   if (d.entities < 2 || !(d.worst_deficit > worst_told)) return "";
   return ", worst " + short_link(d.worst) + " -" + percent_words(d.worst_deficit);
+}
+
+/// Of a case that counts errors: how many there were of whom; empty where none was counted.
+std::string errors_words(const Results& results, const CaseData& c, const results::Metric& m) {
+  const std::size_t width = m.per_sample ? c.samples() : 1;
+  const auto values = m.values.held();
+  double all = 0;
+  std::string whom;
+  std::size_t parts = 0;
+  for (std::size_t row = 0; row < c.entity.size(); ++row) {
+    double own = 0;
+    for (std::size_t s = row * width; s < std::min((row + 1) * width, values.size()); ++s)
+      if (values[s] > 0) own += values[s];
+    if (own == 0) continue;
+    all += own;
+    if (parts++ < nodes_shown) whom += (whom.empty() ? "" : ", ") + short_link(entity_name(results, c, row));
+  }
+  if (parts == 0) return "";
+  if (parts > nodes_shown) whom += fmt::format(" and {} more", parts - nodes_shown);
+  return fmt::format("{:.15g} wrong {}, on {}", all, all == 1 ? "value" : "values", whom);
 }
 
 /// One case in a line: "fp32 GEMM n=1024, all cores: 128 GFLOP/s, spread 1.0 %, 82 % of FMA peak".
@@ -125,6 +149,8 @@ std::string case_line(const Results& results, const CaseData& c, std::size_t wid
   const auto d = summarize(results, c, *m);
   if (m->name == "errors" && c.state == results::CaseState::pass && d.median == 0)
     return line(title + "exact");
+  if (m->name == "errors")
+    if (const std::string wrong = errors_words(results, c, *m); !wrong.empty()) return line(title + wrong);
   std::string text = title + format_quantity(d.median, m->unit);
   if (!std::isnan(d.spread)) text += ", spread " + percent_words(d.spread);
   return line(text + share_words(results, c) + worst_words(d));
@@ -205,9 +231,11 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
            width, 2);
   out += wrap("metrics compared with: " + verdict.basis, width, 2);
   if (verdict.false_alarm_rate > 0)
-    out += wrap(fmt::format("expected false FAILs per run on healthy hardware: at most {:.2g} (calculated)",
-                            verdict.false_alarm_rate),
-                width, 2);
+    out +=
+        wrap(fmt::format("expected false FAILs per run on healthy hardware: at most {:.2g} (calculated, of "
+                         "comparisons with peers; limits are not counted)",
+                         verdict.false_alarm_rate),
+             width, 2);
   return out;
 }
 
@@ -230,6 +258,10 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
     const auto& entity = results.entities[static_cast<std::size_t>(e.entity)];
     if (entity.kind == "node") by_state[e.state].push_back(entity.name);
   }
+  const LinkEnds ends = link_ends(results, verdict);
+  const auto at_ends = std::ranges::count_if(ends.only, [&](std::int32_t row) {
+    return results.entities[static_cast<std::size_t>(row)].kind == "node";
+  });
   std::string text = "nodes:";
   for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN", "NOT_TESTED", "PASS"}) {
     const auto it = by_state.find(state);
@@ -242,7 +274,35 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
     text +=
         it->second.size() > nodes_shown ? fmt::format(" and {} more)", it->second.size() - nodes_shown) : ")";
   }
+  if (at_ends > 0)
+    text += fmt::format("; {}, {} only as their ends", links_words(ends),
+                        plural(static_cast<std::size_t>(at_ends), "node"));
   return by_state.empty() ? "" : wrap(text, width, 2);
+}
+
+/// Notes one by one, less those of noise: on a busy machine there is one for nearly every metric.
+std::string notes_text(const VerdictData& verdict, std::size_t width) {
+  constexpr std::size_t few = 2;
+  const auto noisy = [](const results::Finding& f) { return f.severity == "INFO" && f.kind == "noisy"; };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(verdict.findings, noisy));
+  std::string out, worst;
+  double most = -1;
+  for (const auto& f : verdict.findings) {
+    if (f.severity != "INFO") continue;
+    if (count <= few || !noisy(f)) {
+      out += wrap("INFO  " + f.text, width, 6);
+      continue;
+    }
+    const auto at = f.text.find("uncertain by ");
+    const double by = at == std::string::npos ? 0 : std::strtod(f.text.c_str() + at + 13, nullptr);
+    if (by <= most) continue;
+    most = by;
+    worst = f.text;
+  }
+  if (worst.empty()) return out;
+  return out + wrap(fmt::format("INFO  medians of {} metrics are uncertain (--json: each); the worst: {}",
+                                count, worst),
+                    width, 6);
 }
 
 }  // namespace
@@ -274,9 +334,7 @@ std::string time_line(double ran_s, double budget_s) {
 std::string verdict_text(const VerdictData& verdict, const Style& style) {
   const std::size_t width = width_of(style), all = verdict.findings.size() + verdict.reasons.size() + 1;
   std::string out = findings_text(verdict, width, style, "");
-  for (const auto& f : verdict.findings) {
-    if (f.severity == "INFO") out += wrap("INFO  " + f.text, width, 6);
-  }
+  out += notes_text(verdict, width);
   out += reasons_text(verdict, width, all) + coverage_text(verdict, width);
   return out + paint(verdict.state, verdict.state, style) + fmt::format(" (exit {})\n", verdict.exit_code);
 }

@@ -12,6 +12,7 @@
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
 #include "report/html/svg.hpp"
+#include "report/words.hpp"
 #include "verdict/baseline.hpp"
 
 namespace assay::report {
@@ -173,7 +174,8 @@ std::string strata_table(const Page& page) {
       if (values[i].empty()) continue;
       const double centre = median(values[i]);
       rows.push_back(
-          {cell(s.full(), "wide"), cell(s.strata[i], "wide"), number_cell(format_quantity(centre, s.unit)),
+          {cell(s.full(), "wide"), cell(group_words(s.strata[i]), "wide"),
+           number_cell(format_quantity(centre, s.unit)),
            number_cell(values[i].size() < 2 || centre == 0
                            ? "-"
                            : fmt::format("{:.2f} %", 100 * mad_sigma(values[i]) / std::abs(centre))),

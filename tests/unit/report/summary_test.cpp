@@ -14,6 +14,7 @@ namespace assay {
 namespace {
 
 using namespace fabricate;
+using results::VerdictData;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -79,6 +80,47 @@ TEST(Report, ACaseIsToldInTheWordsOfItsSuite) {
   EXPECT_THAT(text, HasSubstr(" %, 82 % of FMA peak\n"));
   EXPECT_THAT(text, HasSubstr("\n  fp32 exact n512: exact\n"));
   expect_width(text, 80);
+}
+
+TEST(Report, WrongValuesAreCountedAndNoRate) {
+  auto r = healthy(2);
+  const auto devices = rows_of_kind(r, "device");
+  auto& c = add_case(r, "gemm", "fp64-exact-n512", "errors", "count", results::Better::lower, "device",
+                     devices, std::vector<double>(devices.size(), 0), 3);
+  c.metrics[0].values[4] = 1;
+  c.state = results::CaseState::fail;
+  auto text = report::summary(r, judge(r), "run.h5", {120, false});
+  EXPECT_THAT(text, HasSubstr("\n  fp64 exact n512: 1 wrong value, on node1/cores0-1\n"));
+  r.cases.back().metrics[0].values[0] = 2;
+  text = report::summary(r, judge(r), "run.h5", {120, false});
+  EXPECT_THAT(text, HasSubstr("\n  fp64 exact n512: 3 wrong values, on node0/cores0-1, node1/cores0-1\n"));
+}
+
+TEST(Report, NoShareOfAPeakThatOthersDisturbed) {
+  auto r = healthy(8);
+  auto& c = first_case(r);
+  c.parameters["share"] = "efficiency of FMA peak";
+  results::Metric share{"efficiency", "1", results::Better::higher, false, results::Role::metric, false, {}};
+  share.values.assign(c.entity.size(), 1.5);
+  c.metrics.push_back(share);
+  EXPECT_THAT(report::summary(r, judge(r), "run.h5", {}), Not(HasSubstr("of FMA peak")));
+}
+
+TEST(Report, ManyUncertainMediansAreOneNote) {
+  VerdictData v;
+  v.state = "PASS";
+  for (int i = 0; i < 30; ++i) {
+    results::Finding f;
+    f.severity = "INFO";
+    f.kind = "noisy";
+    f.text = "memory/copy" + std::to_string(i) + ":bandwidth: medians are uncertain by " +
+             std::to_string(i == 17 ? 99 : i) + ".5 % (4 standard errors)";
+    v.findings.push_back(f);
+  }
+  const auto text = report::verdict_text(v, {200, false});
+  EXPECT_THAT(
+      text, HasSubstr("INFO  medians of 30 metrics are uncertain (--json: each); the worst: memory/copy17:"));
+  EXPECT_LT(lines_of(text).size(), 8U);
 }
 
 TEST(Report, ColorOnlyWhenAsked) {
