@@ -9,9 +9,11 @@
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
+#include "report/html/confirmation.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
 #include "report/html/svg.hpp"
+#include "report/words.hpp"
 
 namespace assay::report {
 namespace {
@@ -122,7 +124,7 @@ std::string timeline_of(const Evidence& e, const results::Finding& f) {
              f.name + ": samples over the time of the run, with counters, events and flags of the part");
 }
 
-std::string facts_of(const results::Finding& f) {
+std::string facts_of(const results::Finding& f, const Retests& retests) {
   std::string out = "<dl class=\"facts tight\">";
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", name, escaped(text));
@@ -135,10 +137,10 @@ std::string facts_of(const results::Finding& f) {
   add("rate", deficit);
   add("samples", f.samples ? std::to_string(*f.samples) : "");
   add("controls", f.controls ? std::to_string(*f.controls) : "");
-  add("confirmed", f.confirmed ? "yes, measured again" : "no");
+  add("confirmed", retests.confirmation_of(f));
   add("claim", f.claim + ", " + f.kind);
   add("part", f.part);
-  add("group", f.stratum);
+  add("group", group_words(f.stratum));
   add("since", f.since);
   add("id", f.id);
   add("in the file", f.evidence);
@@ -197,6 +199,7 @@ std::string findings_section(const Page& page) {
   if (findings.empty()) return none("The verdict found nothing.");
   std::string out;
   std::size_t next = 0;
+  const Retests retests(page.in.results);
   std::set<std::string> nodes;
   for (const auto row : page.in.judgement.entities.nodes())
     nodes.insert(page.in.judgement.entities.name(row));
@@ -219,7 +222,7 @@ std::string findings_section(const Page& page) {
     else
       out += none(f.metric.empty() ? "No samples belong to it: it is a fact, not a measurement."
                                    : "Samples of it are not in this page; see \u201cin the file\u201d.");
-    out += facts_of(f) + circumstances(page, f);
+    out += facts_of(f, retests) + circumstances(page, f);
     out += node_links(f.name, nodes) + "</details>\n";
   }
   return out;
