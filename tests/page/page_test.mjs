@@ -151,6 +151,19 @@ const tests = {
     await page.emulateMedia({ media: "screen" });
     await page.finish();
   },
+  async "the table of a contract fits the window and the paper"() {
+    writeFileSync(join(dir, "a-contract-with-a-long-name.toml"), '[[limit]]\nmetric = "memory/*:bandwidth"\nmin = "2.5 TB/s"\n[[limit]]\nmetric = "p2p/*:bandwidth"\nmin = "20 GB/s"\n');
+    const page = await open(report("contract", ["fault.h5"], ["--limits", "a-contract-with-a-long-name.toml"]), { width: 1300 }), frame = page.locator("#contract .scroll");
+    const fits = () => frame.evaluate((e) => e.scrollWidth <= e.clientWidth);
+    await frame.scrollIntoViewIfNeeded();
+    assert.ok(await fits(), "columns are cut off at 1300");
+    await page.emulateMedia({ media: "print" });
+    await page.setViewportSize({ width: 703, height: 1000 });
+    assert.ok(await fits(), "columns are cut off on A4");
+    await page.emulateMedia({ media: "screen" });
+    await page.setViewportSize({ width: 1300, height: 900 });
+    await page.finish();
+  },
   async "64 nodes with 8 devices are at most 2 MB and at hand soon"() {
     simulated("large", ["--nodes", "64", "--devices-per-node", "8", "--leaves", "4", "--metrics", "gemm,memory,p2p,allreduce"]);
     const file = report("large", ["large.h5"]);

@@ -10,7 +10,9 @@
 #include "report/html/markup.hpp"
 #include "report/html/page.hpp"
 #include "report/layout.hpp"
+#include "report/link_ends.hpp"
 #include "report/report.hpp"
+#include "report/words.hpp"
 
 namespace assay::report {
 namespace {
@@ -31,10 +33,17 @@ std::string plain(const std::string& text) {
 
 std::string nodes_by_state(const PageInput& in) {
   std::map<std::string, std::vector<std::string>> nodes;
+  const LinkEnds ends = link_ends(in.results, in.verdict);
+  std::size_t at_ends = 0;
   for (const auto& s : in.verdict.entities)
-    if (in.judgement.entities.kind(s.entity) == "node")
+    if (in.judgement.entities.kind(s.entity) == "node") {
       nodes[s.state].push_back(in.judgement.entities.name(s.entity));
+      at_ends += ends.only.contains(s.entity) ? 1 : 0;
+    }
   std::string out;
+  if (at_ends > 0)
+    out += fmt::format("- {}; {} node{} FAIL only as their ends\n", links_words(ends), at_ends,
+                       at_ends == 1 ? "" : "s");
   for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN", "NOT_TESTED", "PASS"}) {
     const auto it = nodes.find(state);
     if (it == nodes.end()) continue;
@@ -113,6 +122,7 @@ std::string page_markdown(const PageInput& in) {
   out += fmt::format("# {}: {}\n\n", plain(v.state), plain(in.file));
   if (in.results.config.contains("simulated"))
     out += "Simulated: synthetic data, no machine was measured.\n\n";
+  if (v.state == "PASS") out += plain(pass_words(in.judgement)) + "\n\n";
   out += fmt::format(
       "- exit code {}, level {}, started {}, assay {}\n- planned {}, passed {}, failed {}, skipped {}, error "
       "{}, incomplete {}\n- metrics compared with: {}\n",

@@ -9,23 +9,45 @@
 #include "base/units.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
+#include "report/link_ends.hpp"
 #include "report/report.hpp"
+#include "report/words.hpp"
 
 namespace assay::report {
 namespace {
 
 struct Tally {
   std::map<std::string, std::size_t> nodes, parts;
+  LinkEnds ends;
+  std::size_t nodes_at_ends = 0, parts_at_ends = 0;  ///< that FAIL for this alone; not in `nodes` and `parts`
 };
 
 Tally tally_of(const Page& page) {
   Tally tally;
+  tally.ends = link_ends(page.in.results, page.in.verdict);
   for (const auto& s : page.in.verdict.entities) {
     if (s.entity < 0 || static_cast<std::size_t>(s.entity) >= page.in.results.entities.size()) continue;
     const auto& kind = page.in.results.entities[static_cast<std::size_t>(s.entity)].kind;
-    ++(kind == "node" ? tally.nodes : tally.parts)[s.state];
+    if (tally.ends.only.contains(s.entity))
+      ++(kind == "node" ? tally.nodes_at_ends : tally.parts_at_ends);
+    else if (kind != "link" || tally.ends.links == 0)
+      ++(kind == "node" ? tally.nodes : tally.parts)[s.state];
   }
   return tally;
+}
+
+std::string counted(std::size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+/// "2 links FAIL; 4 nodes at their ends"
+std::string link_tile(const Tally& t) {
+  if (t.nodes_at_ends == 0) return "";
+  const bool one = t.ends.links == 1;
+  return fmt::format(
+      "<li class=\"tile fail\"><strong>{}</strong><span>link{} FAIL; {} and {} at {} ends</span></li>",
+      t.ends.links, one ? "" : "s", counted(t.nodes_at_ends, "node"), counted(t.parts_at_ends, "part"),
+      one ? "its" : "their");
 }
 
 std::string tiles(const std::map<std::string, std::size_t>& counts, const char* what) {
@@ -49,9 +71,9 @@ std::string facts(const std::vector<std::pair<const char*, std::string>>& rows) 
 
 std::string code(const std::string& text) { return text.empty() ? "" : "<code>" + escaped(text) + "</code>"; }
 
-const char* sentence_of(const std::string& state) {
-  if (state == "PASS")
-    return "Everything that was required was measured, and nothing was found below its bound.";
+std::string sentence_of(const Page& page) {
+  const std::string& state = page.in.verdict.state;
+  if (state == "PASS") return pass_words(page.in.judgement);
   if (state == "WARN") return "No confirmed fault; see the warnings.";
   if (state == "FAIL") return "At least one fault was confirmed. It is named below.";
   return "Required evidence is missing. This is not a pass, and no fault was confirmed.";
@@ -79,49 +101,88 @@ std::string used_references(const Page& page) {
   return text.empty() ? "none given: no contract, no baseline, no history" : text;
 }
 
+/// What --expect-* asked for; empty without.
+std::string expected_words(const Page& page) {
+  std::string text;
+  for (const char* what : {"nodes", "ranks", "devices"}) {
+    const auto it = page.in.results.config.find(std::string("expect-") + what);
+    if (it == page.in.results.config.end() || !it->is_number_integer()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", it->get<std::int64_t>(), what);
+  }
+  return text.empty() ? "nothing: no --expect-nodes, --expect-ranks or --expect-devices" : text;
+}
+
+std::vector<std::string> names_of(const Page& page, const char* kind) {
+  std::vector<std::string> names;
+  for (const auto& e : page.in.results.entities)
+    if (e.kind == kind) names.push_back(e.name);
+  return names;
+}
+
+std::string node_names(const Page& page) {
+  const auto names = names_of(page, "node");
+  if (names.empty()) return "";
+  std::string out =
+      "<details class=\"more\"><summary>Names of the " + counted(names.size(), "node") + "</summary><p>";
+  for (std::size_t i = 0; i < names.size(); ++i) out += (i == 0 ? "" : ", ") + part_link(names[i]);
+  return out + "</p></details>\n";
+}
+
+std::string command_of(const Page& page) {
+  const std::string& line = page.in.results.info.command_line;
+  return line.empty() ? "" : "<pre class=\"command\">" + escaped(line) + "</pre>\n";
+}
+
+std::vector<std::pair<const char*, std::string>> facts_of(const Page& page) {
+  const auto& v = page.in.verdict;
+  const auto& i = page.in.results.info;
+  const auto& a = v.accounting;
+  const std::string meaning = level_words(i.level);
+  return {{"Results file", code(page.in.file)},
+          {"SHA-256", page.in.sha256.empty() ? "none: not one results file" : code(page.in.sha256)},
+          {"Run", code(i.run_id)},
+          {"Plan hash", code(i.plan_hash)},
+          {"Started", escaped(i.started)},
+          {"Ended", escaped(i.ended.empty() ? "unknown" : i.ended)},
+          {"Level", escaped(i.level + (meaning.empty() ? "" : ": " + meaning))},
+          {"Found", counted(names_of(page, "node").size(), "node") + ", " +
+                        counted(names_of(page, "device").size(), "device") + ", " +
+                        counted(names_of(page, "nic").size(), "NIC")},
+          {"Expected", escaped(expected_words(page))},
+          {"References", escaped(used_references(page))},
+          {"Metrics compared with", escaped(v.basis)},
+          {"Cases",
+           escaped(fmt::format(
+               "planned {}, passed {}, failed {}, skipped {}, error {}, incomplete {} (not applicable {})",
+               a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable))},
+          {"False alarms",
+           v.false_alarm_rate > 0
+               ? escaped(fmt::format("expected false FAILs per run on healthy hardware: at most {:.2g} "
+                                     "(calculated), {}",
+                                     v.false_alarm_rate, false_alarm_scope))
+               : ""},
+          {"assay", escaped(i.assay_version)}};
+}
+
 }  // namespace
 
 std::string cover_section(const Page& page) {
   const auto& v = page.in.verdict;
   const auto& i = page.in.results.info;
-  const auto& a = v.accounting;
   const Tally tally = tally_of(page);
-  std::size_t nodes = 0;
-  for (const auto& e : page.in.results.entities) nodes += e.kind == "node" ? 1 : 0;
   std::string out = fmt::format(
       "<div class=\"banner {}\"><p class=\"state\">{}</p><p>{}</p><p class=\"exit\">exit code {}</p></div>\n",
-      state_class(v.state), escaped(v.state), sentence_of(v.state), v.exit_code);
+      state_class(v.state), escaped(v.state), escaped(sentence_of(page)), v.exit_code);
   if (page.in.results.config.contains("simulated"))
     out += "<p class=\"notice\">Simulated: synthetic data, no machine was measured.</p>\n";
   if (i.injected) out += "<p class=\"notice\">Faults were injected: this run cannot be PASS.</p>\n";
   if (i.state != "complete")
     out += fmt::format("<p class=\"notice\">The run is {}: it was cut short or recovered.</p>\n",
                        escaped(i.state));
-  out += "<ul class=\"tiles\">" + tiles(tally.nodes, "node") + "</ul>\n";
+  out += "<ul class=\"tiles\">" + link_tile(tally) + tiles(tally.nodes, "node") + "</ul>\n";
   if (!tally.parts.empty()) out += "<ul class=\"tiles small\">" + tiles(tally.parts, "part") + "</ul>\n";
   out += signature_block();
-  out +=
-      facts({{"Results file", code(page.in.file)},
-             {"SHA-256", page.in.sha256.empty() ? "none: not one results file" : code(page.in.sha256)},
-             {"Run", code(i.run_id)},
-             {"Plan hash", code(i.plan_hash)},
-             {"Started", escaped(i.started)},
-             {"Ended", escaped(i.ended.empty() ? "unknown" : i.ended)},
-             {"Level", escaped(i.level)},
-             {"Nodes", std::to_string(nodes)},
-             {"References", escaped(used_references(page))},
-             {"Metrics compared with", escaped(v.basis)},
-             {"Cases",
-              escaped(fmt::format(
-                  "planned {}, passed {}, failed {}, skipped {}, error {}, incomplete {} (not applicable {})",
-                  a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable))},
-             {"False alarms",
-              v.false_alarm_rate > 0
-                  ? escaped(fmt::format(
-                        "expected false FAILs per run on healthy hardware: at most {:.2g} (calculated)",
-                        v.false_alarm_rate))
-                  : ""},
-             {"assay", escaped(i.assay_version)}});
+  out += facts(facts_of(page)) + node_names(page) + command_of(page);
   if (v.reasons.empty()) return out + joint_block(page);
   out += "<h3>Why</h3><ol class=\"reasons\">";
   constexpr std::size_t shown = 8;
@@ -138,31 +199,54 @@ std::string cover_section(const Page& page) {
   return out + "\n" + joint_block(page);
 }
 
+namespace {
+
+/// Its blanks are no place to break a line at.
+std::string unbroken(std::string text) {
+  for (auto at = text.find(' '); at != std::string::npos; at = text.find(' ', at))
+    text.replace(at, 1, "\u00A0");
+  return text;
+}
+
+/// What a run without a contract leaves open.
+const char* without_contract(const Compared& c) {
+  if (c.with_something() == 0)
+    return " No rate was compared: the run tells right from wrong, and not fast from slow.";
+  if (c.peers > 0) return " What was compared with peers only is alike, which does not mean that it is good.";
+  return "";
+}
+
+}  // namespace
+
 std::string contract_section(const Page& page) {
   if (page.contract.empty())
-    return none(
-        "No contract was given (--limits FILE). Metrics were compared with: " + page.in.verdict.basis +
-        ". A PASS on peers alone means that all parts are alike, not that they are good.");
+    return none("No contract was given (--limits FILE). Metrics were compared with: " +
+                page.in.verdict.basis + "." + without_contract(compared_of(page.in.judgement)));
+  const std::string& file = page.contract.front().where;
   std::vector<std::vector<Cell>> rows;
   std::size_t met = 0;
   for (const auto& r : page.contract) {
     met += r.met == "yes" ? 1 : 0;
     const std::string interval =
-        std::isnan(r.low) ? "" : quantity(r.low, r.unit) + " to " + quantity(r.high, r.unit);
+        std::isnan(r.low) ? "-"
+                          : unbroken(quantity(r.low, r.unit)) + " to " + unbroken(quantity(r.high, r.unit));
     rows.push_back(
         {markup_cell(state_chip(r.met), "nowrap"), cell(r.metric.empty() ? r.promised : r.metric, "wide"),
          number_cell(r.metric.empty() ? "-" : r.promised), number_cell(quantity(r.median, r.unit)),
-         number_cell(interval.empty() ? "-" : interval), number_cell(signed_percent(r.margin)),
-         markup_cell(r.worst.empty() ? "nothing was measured"
-                                     : part_link(r.worst) + " " + escaped(quantity(r.worst_value, r.unit))),
+         cell(interval, "num wrap"), number_cell(signed_percent(r.margin)),
+         markup_cell(r.worst.empty()
+                         ? "nothing was measured"
+                         : part_link(r.worst) + " " + escaped(unbroken(quantity(r.worst_value, r.unit))),
+                     "any"),
          number_cell(r.parts == 0 ? "-" : fmt::format("{} of {}", r.parts - r.beyond, r.parts)),
-         cell(r.where, "dim")});
+         number_cell(r.where.substr(r.where.rfind(':') + 1))});
   }
   return fmt::format(
-             "<p>{} of {} bounds are met. Margin is that of the worst part, as a fraction of the rate: below "
+             "<p>{} of {} bounds are met. Lines are those of {}. Margin is that of the worst part, as a "
+             "fraction of the rate: below "
              "zero it is beyond the bound. "
              "Open: beyond the bound and not confirmed, or not measured everywhere.</p>\n",
-             met, page.contract.size()) +
+             met, page.contract.size(), escaped(file.substr(0, file.rfind(':')))) +
          table("Limits by margin, the least first",
                {{"met"},
                 {"metric", "wide"},
@@ -172,7 +256,7 @@ std::string contract_section(const Page& page) {
                 {"margin", "num"},
                 {"worst part"},
                 {"parts within", "num"},
-                {"written in"}},
+                {"line", "num"}},
                rows);
 }
 
@@ -212,6 +296,23 @@ std::string untested_parts(const Page& page) {
 
 }  // namespace
 
+namespace {
+
+/// What a slowdown would have been held against, and where no number says how large it had to be, why.
+std::string visible_words(const verdict::Sensitivity& s) {
+  if (!std::isnan(s.visible)) return fmt::format("{:.1f} %", 100 * s.visible);
+  if (s.basis == "none") return "not compared";
+  if (s.basis == "limit") return "beyond its limit";
+  if (s.basis == "physical") return "below its hardware rate";
+  return "no number";
+}
+
+std::string basis_words(const verdict::Sensitivity& s) {
+  return s.basis == "none" ? "nothing" : s.basis == "physical" ? "hardware rate" : s.basis;
+}
+
+}  // namespace
+
 std::string untested_section(const Page& page) {
   std::string out = skipped_cases(page) + untested_parts(page);
   if (!page.links.empty()) out += "<p>" + escaped(page.links) + ".</p>\n";
@@ -219,20 +320,20 @@ std::string untested_section(const Page& page) {
   if (page.sensitivity.empty()) return out + none("Nothing was measured that a slowdown could show in.");
   std::vector<std::vector<Cell>> rows;
   for (const auto& s : page.sensitivity)
-    rows.push_back(
-        {cell(s.metric, "wide"),
-         number_cell(std::isnan(s.visible) ? "no bound" : fmt::format("{:.1f} %", 100 * s.visible)),
-         cell(s.basis), number_cell(std::to_string(s.parts)), number_cell(std::to_string(s.samples)),
-         number_cell(std::isnan(s.spread) ? "-" : fmt::format("{:.2f} %", 100 * s.spread)),
-         number_cell(std::isnan(s.error) ? "-" : fmt::format("{:.2f} %", 100 * s.error)),
-         cell(s.stratum, "dim")});
+    rows.push_back({cell(s.metric, "wide"), number_cell(visible_words(s)), cell(basis_words(s)),
+                    number_cell(std::to_string(s.parts)), number_cell(std::to_string(s.samples)),
+                    number_cell(std::isnan(s.spread) ? "-" : fmt::format("{:.2f} %", 100 * s.spread)),
+                    number_cell(std::isnan(s.error) ? "-" : fmt::format("{:.2f} %", 100 * s.error)),
+                    cell(group_words(s.stratum), "dim")});
   return out +
-         "<p>One part that is slower by this much would be suspected by the metric alone in at least 95 of "
-         "100 such runs, with the samples, the noise and the "
-         "spread between parts that this run had; simulated fleets of 3 to 256 nodes, with spreads of 0.5 "
-         "and 1.7 %, gave 97 to 100. Several metrics together see smaller ones. "
-         "No bound: against a limit or a physical floor a part shows when it goes below it, however far "
-         "above it lay.</p>\n" +
+         "<p>One part that is slower by this much in this metric alone is named (WARN or FAIL) in at least "
+         "95 "
+         "of 100 such runs, with the samples, the noise and the spread between parts that this run had; "
+         "simulated fleets of 3 to 256 nodes, with spreads of 0.5 and 1.7 %, gave 97 to 100. A part that is "
+         "slow in several metrics is named for less. A FAIL needs more: a retest in which the part is slow "
+         "beyond doubt.</p>\n<p>Beyond its limit, below its hardware rate: a part shows when it crosses that "
+         "bound, however far above it lay before. Not compared: no slowdown shows. No number: links and "
+         "collectives, which are compared with one another as groups.</p>\n" +
          table("Smallest visible slowdown",
                {{"metric", "wide"},
                 {"visible from", "num"},
