@@ -79,8 +79,8 @@ NetworkPart part_of(const Judgement& j, const LinkSet& set, const SlowPlace& s) 
     }
     case PartKind::pair: {
       const Pair& p = set.pairs[at(s.index)];
-      const bool forth = s.way == Way::out || (s.way == Way::both && (std::isnan(p.ba) || p.ab <= p.ba));
-      part.row = forth && p.row_ab >= 0 ? p.row_ab : p.row_ba >= 0 ? p.row_ba : p.row_ab;
+      // Both ways it has one name in all series.
+      part.row = s.way != Way::in && p.row_ab >= 0 ? p.row_ab : p.row_ba >= 0 ? p.row_ba : p.row_ab;
       if (s.way == Way::both) part.other = part.row == p.row_ab ? p.row_ba : p.row_ab;
       break;
     }
@@ -131,6 +131,32 @@ std::vector<std::vector<const SlowPlace*>> assign(const Judgement& j, const std:
   return assigned;
 }
 
+namespace {
+
+using Rank = std::tuple<int, bool, double>;
+Rank rank_of_claim(const Claim& c) { return {c.severity, c.result.measured, c.suspect->deficit}; }
+
+/// A pair that is slow one way in one series and both ways in another is one finding.
+void join_ways(std::map<NetworkPart, Claim>& claims) {
+  std::vector<NetworkPart> both_ways;
+  for (const auto& [part, claim] : claims)
+    if (part.place == PartKind::pair && part.other >= 0) both_ways.push_back(part);
+  for (const auto& part : both_ways)
+    for (const auto row : {part.row, part.other}) {
+      NetworkPart one = part;
+      one.row = row;
+      one.other = -1;
+      const auto single = claims.find(one), both = claims.find(part);
+      if (single == claims.end() || both == claims.end()) continue;
+      const bool keep = rank_of_claim(single->second) > rank_of_claim(both->second);
+      Claim &kept = keep ? single->second : both->second, &joined = keep ? both->second : single->second;
+      kept.series.insert(kept.series.end(), joined.series.begin(), joined.series.end());
+      claims.erase(keep ? both : single);
+    }
+}
+
+}  // namespace
+
 std::vector<Claim> claims_of(const Judgement& j, const Places& places,
                              const std::vector<Screened>& screened) {
   std::map<NetworkPart, Claim> claims;
@@ -161,13 +187,10 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places,
       if (c.severity > 0 || c.result.measured) known.series.push_back(one.set.series->full());
       if (added) continue;
       known.gross += c.gross;
-      const auto rank = [](const Claim& x) {
-        return std::tuple(x.severity, x.result.measured, x.suspect->deficit);
-      };
       const bool cleared = (known.cleared || c.cleared) && known.severity < 3 && c.severity < 3 &&
                            !(known.result.measured && known.severity == 2) &&
                            !(c.result.measured && c.severity == 2);
-      if (rank(c) > rank(known)) {
+      if (rank_of_claim(c) > rank_of_claim(known)) {
         c.series = std::move(known.series);
         c.gross = known.gross;
         known = std::move(c);
@@ -177,6 +200,7 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places,
       if (cleared) known.severity = std::min(known.severity, 1);
     }
   }
+  join_ways(claims);
   std::vector<Claim> all;
   for (auto& [part, claim] : claims)
     if (claim.severity == 2 && !claim.result.measured && claim.gross >= constants::network_gross_cases)

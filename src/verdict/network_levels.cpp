@@ -182,6 +182,15 @@ void append(std::vector<SlowPlace>& all, const std::vector<SlowPlace>& more) {
 
 /// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only
 /// candidates; one that stands alone far below all others is strong.
+/// Of a pair of which one direction is slow: that one, with its own deficit.
+void tell_direction(const Pair& p, double expected, double least, SlowPlace& s) {
+  if (std::isnan(p.ab) || std::isnan(p.ba)) return;
+  const double out = expected - p.ab, in = expected - p.ba, worse = std::max(out, in);
+  if (std::abs(out - in) < least || 2 * std::min(out, in) > worse) return;
+  s.way = out > in ? Way::out : Way::in;
+  s.deficit = worse;
+}
+
 std::vector<SlowPlace> slow_pairs(const LinkSet& set, const EndScores& scores) {
   std::vector<double> residual;
   for (const auto& p : set.pairs) {
@@ -208,6 +217,8 @@ std::vector<SlowPlace> slow_pairs(const LinkSet& set, const EndScores& scores) {
     s.strong = k < 2 && set.pairs.size() >= constants::network_pair_population &&
                s.deficit >= constants::network_pair_alone * std::max(usual, spread) && s.deficit >= 2 * least;
     s.controls = set.pairs.size() - 1;
+    const auto& pair = set.pairs[order[k]];
+    tell_direction(pair, centre + pair.mean() - residual[order[k]], least, s);
     found.push_back(s);
   }
   return found;

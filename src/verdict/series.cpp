@@ -69,6 +69,8 @@ class Reducer {
     const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
     row.lowest = *lowest;
     row.highest = *highest;
+    // Of a rate that cannot be, nothing is a dip.
+    if (!(row.median > 0)) return;
     row.dips = static_cast<std::int32_t>(std::count_if(values.begin(), values.end(), [&](double v) {
       return better == results::Better::lower ? constants::dip * v > row.median
                                               : v < constants::dip * row.median;

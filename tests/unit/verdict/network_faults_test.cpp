@@ -148,5 +148,20 @@ TEST(VerdictNetwork, HalfOfThePairsAreSlowWhereAThirdOfTheNodesIs) {
   }
 }
 
+/// From 24 nodes on, the mean of both ways is what screening ranks pairs by.
+TEST(VerdictNetworkFaults, APairIsToldByTheWayThatIsSlowAndOnce) {
+  for (const double percent : {20.0, 90.0})
+    for (const bool both : {false, true}) {
+      auto faults = slow_pair(3, 4, percent);
+      if (!both) faults.pop_back();
+      Spec spec = network(32, 0, faults);
+      spec.metrics = simulate::pick_metrics({"p2p"});
+      const auto v = whole_run(spec);
+      ASSERT_EQ(accused(v).size(), 1U) << percent << both << all_reasons(v);
+      EXPECT_NEAR(*v.findings[0].deficit, percent / 100, 0.02) << v.findings[0].text;
+      EXPECT_EQ(v.findings[0].text.find("both ways") != std::string::npos, both) << v.findings[0].text;
+    }
+}
+
 }  // namespace
 }  // namespace assay
