@@ -149,7 +149,7 @@ TEST(VerdictNetwork, HalfOfThePairsAreSlowWhereAThirdOfTheNodesIs) {
 }
 
 /// From 24 nodes on, the mean of both ways is what screening ranks pairs by.
-TEST(VerdictNetworkFaults, APairIsToldByTheWayThatIsSlowAndOnce) {
+TEST(VerdictNetwork, APairIsToldByTheWayThatIsSlowAndOnce) {
   for (const double percent : {20.0, 90.0})
     for (const bool both : {false, true}) {
       auto faults = slow_pair(3, 4, percent);
