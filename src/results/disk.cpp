@@ -55,11 +55,14 @@ class Descriptor {
 }  // namespace
 
 void fail_io(const std::string& what, const Path& path) {
-  const std::string why = std::strerror(errno);
+  const int number = errno;
+  const std::string why = std::strerror(number);
   std::error_code code;
   const Path target = std::filesystem::read_symlink(path.parent_path(), code);  // another file system, maybe
-  throw Error(ErrorKind::io, "cannot " + what + " " + path.string() +
-                                 (code ? "" : " (in " + target.string() + ")") + ": " + why);
+  throw DiskError(
+      ErrorKind::io,
+      "cannot " + what + " " + path.string() + (code ? "" : " (in " + target.string() + ")") + ": " + why,
+      number);
 }
 
 std::string read_file(const Path& path) {

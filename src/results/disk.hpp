@@ -9,13 +9,24 @@
 #include <optional>
 #include <string>
 
+#include "base/error.hpp"
 #include "base/input_file.hpp"
 
 namespace assay::results {
 
 using Path = std::filesystem::path;
 
-/// Throws Error(io): "cannot <what> <path>: <errno in words>".
+/// An error of the operating system: `number` is its errno.
+class DiskError : public Error {
+ public:
+  DiskError(ErrorKind kind, const std::string& message, int number) : Error(kind, message), number_(number) {}
+  int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+/// Throws DiskError(io): "cannot <what> <path>: <errno in words>".
 [[noreturn]] void fail_io(const std::string& what, const Path& path);
 
 std::string read_file(const Path& path);  ///< throws Error(data)

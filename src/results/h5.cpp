@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
 
+#include "results/disk.hpp"
 #include "results/packed.hpp"
 #include "results/text.hpp"
 
@@ -14,6 +18,17 @@ herr_t first_description(unsigned /*n*/, const H5E_error2_t* error, void* text) 
   auto& out = *static_cast<std::string*>(text);
   if (out.empty() && error->desc != nullptr) out = error->desc;
   return 0;
+}
+
+/// A file that the disk refused to take stays open within HDF5, whose clean-up at the end of the process
+/// would crash on it. All else is closed by its owner.
+[[maybe_unused]] const herr_t no_clean_up = H5dont_atexit();
+
+/// The errno in a description by HDF5, which goes on with addresses in memory; 0 if there is none.
+int errno_in(const std::string& description) {
+  constexpr std::string_view mark = "errno = ";
+  const std::size_t at = description.find(mark);
+  return at == std::string::npos ? 0 : std::atoi(description.c_str() + at + mark.size());
 }
 
 hid_t file_type(Type type) {
@@ -122,6 +137,8 @@ void fail(const std::string& what) {
   std::string why;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_description, &why);
   H5Eclear2(H5E_DEFAULT);
+  if (const int number = errno_in(why); number > 0)
+    throw DiskError(ErrorKind::hdf5, what + ": " + std::strerror(number), number);
   throw Error(ErrorKind::hdf5, why.empty() ? what : what + ": " + one_line(why));
 }
 

@@ -19,7 +19,8 @@
 
 namespace assay::results::h5 {
 
-/// Throws Error(hdf5): `what` and the innermost description on HDF5's error stack.
+/// Throws Error(hdf5): `what` and the innermost description on HDF5's error stack; where that is of an error
+/// of the operating system, DiskError(hdf5) with its words alone.
 [[noreturn]] void fail(const std::string& what);
 
 template <class T>

@@ -68,6 +68,11 @@ void merging(const Path& partial, F&& merge) {
   }
 }
 
+/// What a person should hear of a disk that refuses: the name of the file that was asked for.
+[[noreturn]] void fail_disk(const Path& file, const DiskError& error) {
+  throw Error(ErrorKind::io, file.string() + ": " + std::strerror(error.number()));
+}
+
 FileContent content_of(const Results& results, const VerdictData* verdict,
                        const std::function<RunInfo()>& info) {
   const auto cases = [&results](const std::function<void(const CaseData&)>& each) {
@@ -210,6 +215,11 @@ Writer Writer::create(const Path& file, const Start& start, bool force, const Pa
     make_cases(impl->partial, spool, impl->owner.run_id);
     write_durable(impl->partial / "plan.json", dump_sealed(start_to_json(start)) + "\n");
     sync_directory(file.parent_path());
+  } catch (const DiskError& error) {
+    remove_partial(impl->partial);
+    // The place can be written: that it is full is no fault of who named it.
+    if (error.number() == ENOSPC || error.number() == EDQUOT) fail_disk(file, error);
+    throw_usage(error.what());
   } catch (const Error& error) {
     remove_partial(impl->partial);
     throw Error(error.kind() == ErrorKind::io ? ErrorKind::usage : error.kind(), error.what());
@@ -332,6 +342,8 @@ void Writer::finish(const Results& results) {
   const Path merged = impl_->partial / "merged.h5";
   try {
     write_file(merged, content_of(results, results.verdict ? &*results.verdict : nullptr, info));
+  } catch (const DiskError& error) {
+    fail_disk(impl_->file, error);
   } catch (const Error& error) {
     throw Error(error.kind() == ErrorKind::hdf5 ? ErrorKind::io : error.kind(), error.what());
   }

@@ -65,6 +65,15 @@ class CliTest(unittest.TestCase):
         program = [ASSAY, *map(str, args)]
         return execute([MPIEXEC, "-n", "1", *program, ":", "-n", "1", "-x", setting, *program], self.dir, env)
 
+    def on_small_disk(self, size, *args):
+        """In a directory `small` that holds no more than that, which is gone after it."""
+        (self.dir / "small").mkdir(exist_ok=True)
+        script = f'mount -t tmpfs -o size={size} none small || exit 77; "$0" "$@"; code=$?; ls -A small >&2; exit $code'
+        result = execute(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, ASSAY, *map(str, args)], self.dir)
+        if result.returncode in (1, 77):
+            self.skipTest("no privilege: a small file system needs the right to mount")
+        return result
+
     def write(self, name, content):
         path = self.dir / name
         if isinstance(content, bytes):

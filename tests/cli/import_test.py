@@ -17,6 +17,14 @@ class Import(harness.CliTest):
                 for n in range(12) for d in range(4) for s in range(6)]
         self.write("fleet.csv", HEADER + "".join(rows))
 
+    def test_a_full_disk_is_told_by_name_and_leaves_nothing(self):
+        self.fleet()
+        for size in ("8k", "20k", "40k"):
+            with self.subTest(size):
+                result = self.on_small_disk(size, "import", "csv", "fleet.csv", "-o", "small/fleet.h5")
+                self.assert_code(result, 3)
+                self.assertEqual((result.stdout, result.stderr), ("", "assay: small/fleet.h5: No space left on device\n"))
+
     def test_csv_is_judged_like_a_run(self):
         self.fleet(slow=(5, 2))
         result = self.assay("import", "csv", "fleet.csv", "-o", "fleet.h5")

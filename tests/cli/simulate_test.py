@@ -112,6 +112,13 @@ class Simulate(harness.CliTest):
             with self.subTest(arguments):
                 self.assert_error(["simulate", *arguments], line)
 
+    def test_a_full_disk_is_told_by_name_and_leaves_nothing(self):
+        for size in ("8k", "20k", "60k", "100k", "200k"):
+            with self.subTest(size):
+                result = self.on_small_disk(size, "simulate", "--nodes", "64", "-o", "small/s.h5")
+                self.assert_code(result, 3)
+                self.assertEqual((result.stdout, result.stderr), ("", "assay: small/s.h5: No space left on device\n"))
+
     def test_an_existing_file_is_kept_without_force(self):
         self.write("s.h5", "mine")
         self.assert_error(["simulate", "-o", "s.h5"], "s.h5 exists")
