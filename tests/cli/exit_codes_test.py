@@ -78,6 +78,13 @@ class Output(harness.CliTest):
         self.write("plain", "no folder")
         self.assert_error([*self.PASS, "--out", "plain/r.h5"], "")
 
+    def test_a_name_that_is_too_long_is_named(self):
+        for name in ("x" * 300 + ".h5", "x" * 250 + ".h5", "x/" * 3000 + "r.h5"):
+            with self.subTest(length=len(name)):
+                self.assert_error([*self.PASS, "--out", name], "--out: name too long")
+                self.assert_error([*self.PASS, "--json", name], "--json: name too long")
+                self.assert_error(["simulate", "-o", name], "--output: name too long")
+
     def test_out_is_a_directory(self):
         (self.dir / "folder").mkdir()
         self.assert_error([*self.PASS, "--out", "folder"], "")
