@@ -121,6 +121,18 @@ class Output(harness.CliTest):
         os.close(write_end)
         self.assertEqual((result.returncode, result.stderr), (0, b""))
 
+    def test_no_file_gets_the_number_of_a_closed_stream(self):
+        run = f"'{harness.ASSAY}' run --suites selftest --quiet --launcher none --out r.h5 --force"
+        for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            with self.subTest(closed):
+                result = harness.execute(["sh", "-c", f"{run} {closed}"], self.dir)
+                self.assert_code(result, 0)
+                self.assertEqual(result.stderr, "")
+                self.assert_code(self.assay("schema", "--check", "r.h5"), 0)
+        result = harness.execute(["sh", "-c", f"'{harness.ASSAY}' export r.h5 --csv >&-"], self.dir)
+        self.assert_code(result, 0)
+        self.assertEqual(result.stderr, "", "it is no place for what was to be printed")
+
     @unittest.skipUnless(os.path.exists("/dev/full"), "this system has no /dev/full")
     def test_a_full_disk_behind_standard_output_is_one(self):
         with open("/dev/full", "w") as full:
