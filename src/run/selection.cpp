@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -31,8 +32,27 @@ std::vector<std::string> names_of(const std::string& option, const std::string& 
   }
 }
 
+bool holds_names(const std::string& option, const std::string& text) {
+  try {
+    return !expand_hostlist(text).empty();
+  } catch (const Error& e) {
+    throw_usage(fmt::format("--{}: {}", option, e.what()));
+  }
+}
+
 bool any_matches(const std::vector<std::string>& patterns, const std::string& host) {
   return std::ranges::any_of(patterns, [&](const std::string& p) { return glob_match(p, host); });
+}
+
+/// A typing error in the name of a file must not pass for the name of a node.
+bool looks_like_a_file(const std::string& word) {
+  constexpr std::array endings{".txt", ".list", ".lst", ".nodes", ".hosts"};
+  return word.find('/') != std::string::npos ||
+         std::ranges::any_of(endings, [&](const char* ending) { return word.ends_with(ending); });
+}
+
+[[noreturn]] void throw_no_file(const std::string& option, const std::string& word) {
+  throw_usage(fmt::format("--{}: {} is no file and no node", option, word));
 }
 
 /// What is typed after --only or --exclude: a list of nodes, or a file that holds one.
@@ -40,8 +60,7 @@ std::string list_text(const std::string& option, const std::string& typed) {
   if (typed.empty()) return "";
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(typed, ignored)) {
-    if (typed.find('/') != std::string::npos)
-      throw_usage(fmt::format("--{}: there is no file '{}'", option, typed));
+    if (typed.find('/') != std::string::npos) throw_no_file(option, typed);
     return typed;
   }
   std::ifstream file(typed, std::ios::binary);
@@ -52,6 +71,10 @@ std::string list_text(const std::string& option, const std::string& typed) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > largest_list_bytes)
     throw_usage(fmt::format("--{}: '{}' is no list of nodes: larger than 16 MiB", option, typed));
+  if (!holds_names(option, text)) {
+    if (option == "only") throw_usage(fmt::format("--only: '{}' names no node", typed));
+    return "";
+  }
   return text;
 }
 
@@ -62,6 +85,16 @@ std::string node_list(const std::string& option, const std::string& typed) {
   return text.find_first_of(" \t\r\n#") == std::string::npos
              ? text
              : fmt::format("{}", fmt::join(names_of(option, text), ","));
+}
+
+/// Names of --exclude that no node of the launch has: a typing error leaves the node in.
+std::vector<std::string> unknown_names(const std::vector<std::string>& hosts, const std::string& exclude) {
+  std::vector<std::string> unknown;
+  if (!exclude.empty()) unknown = names_of("exclude", exclude);
+  std::erase_if(unknown, [&](const std::string& name) {
+    return std::ranges::any_of(hosts, [&](const std::string& host) { return glob_match(name, host); });
+  });
+  return unknown;
 }
 
 std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only,
@@ -75,9 +108,12 @@ std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::
     for (const std::string& name : names)
       if (!any_matches(excluded, name) &&
           std::ranges::none_of(hosts, [&](const std::string& host) { return glob_match(name, host); }))
-        throw_usage(fmt::format("--only: no rank runs on '{}'", name));
+        looks_like_a_file(name) ? throw_no_file("only", name)
+                                : throw_usage(fmt::format("--only: no rank runs on '{}'", name));
     std::erase_if(ranks, [&](int r) { return !any_matches(names, hosts[static_cast<std::size_t>(r)]); });
   }
+  for (const std::string& name : unknown_names(hosts, exclude))
+    if (looks_like_a_file(name)) throw_no_file("exclude", name);
   if (!exclude.empty()) {
     std::erase_if(ranks, [&](int r) { return any_matches(excluded, hosts[static_cast<std::size_t>(r)]); });
     if (ranks.empty()) throw_usage("--exclude: no node is left to measure");
@@ -90,16 +126,6 @@ bool is_asked_for(const std::string& host, const std::string& only, const std::s
     return !text.empty() && any_matches(names_of(option, text), host);
   };
   return (only.empty() || listed("only", only)) && !listed("exclude", exclude);
-}
-
-/// Names of --exclude that no node of the launch has: a typing error leaves the node in.
-std::vector<std::string> unknown_names(const std::vector<std::string>& hosts, const std::string& exclude) {
-  std::vector<std::string> unknown;
-  if (!exclude.empty()) unknown = names_of("exclude", exclude);
-  std::erase_if(unknown, [&](const std::string& name) {
-    return std::ranges::any_of(hosts, [&](const std::string& host) { return glob_match(name, host); });
-  });
-  return unknown;
 }
 
 std::vector<int> select_ranks(Communicator& launch, const Config& config) {
@@ -122,6 +148,8 @@ std::vector<int> select_ranks(Communicator& launch, const Config& config) {
   const auto ranks = choose_ranks(hosts, agreed.at("only"), agreed.at("exclude"));
   // A launch without a lost node excludes it all the same.
   const bool again = config.options.has("spent") && config.options.number("spent") > 0;
+  if (launch.rank() == 0 && !config.exclude.empty() && agreed.at("exclude").get<std::string>().empty())
+    std::fprintf(stderr, "assay: --exclude: '%s' names no node\n", config.exclude.c_str());
   if (launch.rank() == 0 && !again)
     for (const std::string& name : unknown_names(hosts, agreed.at("exclude")))
       std::fprintf(stderr, "assay: --exclude: '%s' is no node of this launch\n", name.c_str());

@@ -145,12 +145,12 @@ class Smoke(harness.CliTest):
     def test_names_that_match_nothing_are_told_before_the_run(self):
         self.write("l.toml", '[[limit]]\nmetric = "gemm/fp32-*:throughput"\nmin = "1 GFLOP/s"\n'
                              '[[limit]]\nmetric = "gemm/fq32-*:throughput"\nmin = "1 GFLOP/s"\n')
-        result = self.assay("plan", "--suites", "gemm", "--level", "smoke", "--limits", "l.toml", "--exclude", "nofile.txt",
+        result = self.assay("plan", "--suites", "gemm", "--level", "smoke", "--limits", "l.toml", "--exclude", "nonode",
                             "--require", "coverage,gemm,throughput,gemm/fp32-*,gemm/fq32-*,xid_79,mce,edac_ce:dimm0,nvml_pcie_fatal")
         self.assert_code(result, 0)
         said = [line for line in result.stderr.splitlines() if "planned in" not in line]
         self.assertEqual(len(said), 3, result.stderr)
-        self.assertIn("--exclude: 'nofile.txt' is no node of this launch", said[0])
+        self.assertIn("--exclude: 'nonode' is no node of this launch", said[0])
         self.assertIn("l.toml:4: gemm/fq32-*:throughput matches no case of this plan: the run will be INCONCLUSIVE", said[1])
         self.assertIn("--require: no case of this plan is called 'gemm/fq32-*': the run will be INCONCLUSIVE", said[2])
 

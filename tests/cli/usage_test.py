@@ -43,9 +43,20 @@ class Names(harness.CliTest):
         self.assert_error(["run", "--exclude", "*"], "--exclude:")
         self.assert_error(["run", "--exclude", "node[1-"], "--exclude: 'node[1-': closed")
         self.assert_error(["plan", "--only", "node[x]"], "--only: 'node[x]':")
-        self.assert_error(["run", "--exclude", "no/such/file"], "--exclude: 'no/such/file'")
-        empty = self.write("empty", "# nobody\n")
-        self.assert_error(["run", "--exclude", empty], "--exclude:")
+        for option in ("--only", "--exclude"):
+            for name in ("no/such/file", "drained.txt", "drained.nodes", "drained.hosts"):
+                self.assert_error(["run", option, name], f"{option}: {name} is no file and no node")
+            self.assert_error(["run", option, "node1,drained.lst"], f"{option}:")
+        self.assert_error(["run", "--exclude", "node1,drained.lst"], "--exclude: drained.lst is no file and no node")
+
+    def test_a_file_without_nodes_is_told(self):
+        for content in ("", "# nobody\n"):
+            with self.subTest(content):
+                empty = self.write("empty", content)
+                self.assert_error(["run", "--only", empty], f"--only: '{empty}' names no node")
+                plan = self.assay("plan", "--suites", "selftest", "--quiet", "--exclude", empty)
+                self.assert_code(plan, 0)
+                self.assertEqual(plan.stderr, f"assay: --exclude: '{empty}' names no node\n")
 
     def test_option_before_the_command(self):
         self.assert_error(["--quiet", "run"], "--quiet:")
