@@ -2,6 +2,7 @@
 // Fail closed: what was planned and not measured is never a PASS.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -118,6 +119,72 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c) {
   }
 }
 
+/// What the run measured of a suite, of all its cases that ended.
+struct Measured {
+  bool machine = false;  ///< a rate, a time, or what a node has
+  bool results = false;  ///< whether they are right, and nothing else
+  bool any = false;      ///< at least the self-test of a checker, which tells of the program
+};
+
+std::map<std::string, Measured> measured_by_suite(const results::Results& results) {
+  std::map<std::string, Measured> all;
+  for (const auto& c : results.cases) {
+    const bool ended = c.state == CaseState::pass || c.state == CaseState::fail;
+    if (!ended || results::is_retest(c.name)) continue;
+    Measured& of = all[c.suite];
+    of.any = true;
+    of.machine = of.machine || c.metrics.empty();  // arrays, or a case that is a gap of its own
+    for (const auto& m : c.metrics) {
+      if (m.name == "errors")
+        of.results = true;
+      else if (m.role == results::Role::metric || m.unit.ends_with("/s"))  // of a rate that is not judged
+        of.machine = true;
+    }
+  }
+  return all;
+}
+
+/// Why planned cases of a suite do not apply here; empty where all do.
+std::string not_applicable_because(const results::Results& results, const std::string& suite) {
+  for (const auto& row : results.plan)
+    if (row.suite == suite && row.state == "not_applicable" && !row.reason.empty()) return row.reason;
+  return {};
+}
+
+/// A run of self-tests proves the program, not the machine. Where what was asked for does not apply here,
+/// right results of small checks do not stand for it either.
+void check_measured(Judgement& j) {
+  const auto suites = measured_by_suite(j.results);
+  std::set<std::string> planned;
+  for (const auto& row : j.results.plan) planned.insert(row.suite);
+  std::string why;
+  std::vector<std::string> tested_only;
+  bool any = false;
+  const auto measured = [&](const std::string& suite, const std::string& reason) {
+    const auto at = suites.find(suite);
+    return at != suites.end() && (at->second.machine || (at->second.results && reason.empty()));
+  };
+  for (const auto& [suite, of] : suites)
+    any = any || measured(suite, not_applicable_because(j.results, suite));
+  for (const std::string& suite : planned) {
+    const std::string reason = not_applicable_because(j.results, suite);
+    if (measured(suite, reason)) continue;
+    const bool tested = suites.contains(suite) && suites.at(suite).any;
+    if (!tested && reason.empty()) continue;  // a gap of its own
+    const std::string text = suite + because(reason.empty() ? "only self-tests are planned" : reason);
+    why += (why.empty() ? "" : "; ") + text;
+    if (tested && !reason.empty()) tested_only.push_back(suite);
+  }
+  if (!any) return j.gap("nothing was measured" + because(why));
+  for (const std::string& suite : tested_only) {
+    auto f = j.about(-1, "INFO", "fact", "uncovered");
+    f.suite = suite;
+    f.evidence = "/plan";
+    f.text = suite + ": only self-tests were run" + because(not_applicable_because(j.results, suite));
+    j.add(std::move(f), {});
+  }
+}
+
 /// Why the run was aborted, from its event.
 std::string end_reason(const results::Results& results) {
   for (const auto& e : results.events) {
@@ -131,11 +198,6 @@ std::string end_reason(const results::Results& results) {
 void judge_accounting(Judgement& j) {
   std::unordered_map<std::string, const CaseData*> cases;
   for (const auto& c : j.results.cases) cases[c.path()] = &c;
-  std::int64_t measured = 0;
-  for (const auto& c : j.results.cases) {
-    const bool ended = c.state == CaseState::pass || c.state == CaseState::fail;
-    measured += ended && !results::is_retest(c.name) ? 1 : 0;
-  }
   std::set<std::string> planned;
   for (const auto& row : j.results.plan) {
     if (row.state == "not_applicable") {
@@ -164,7 +226,7 @@ void judge_accounting(Judgement& j) {
     account(j, row, &c);
   }
   for (const std::string& doubt : results::doubtful_content(j.results)) j.gap(doubt);
-  if (measured == 0) j.gap("nothing was measured");
+  check_measured(j);
   if (j.results.info.state == "aborted") j.gap("the run ended early" + because(end_reason(j.results)));
 }
 

@@ -45,6 +45,21 @@ class ExitCodes(harness.CliTest):
         result = self.run_selftest("pass", "--cases", "selftest/none*")
         self.assertIn(result.returncode, (3, 4), result.stderr)
 
+    def test_self_tests_alone_are_never_0(self):
+        smoke = ["run", "--level", "smoke", "--quiet", "--launcher", "none", "--out", "r.h5", "--force", "--suites"]
+        for arguments, why in [(["p2p"], "p2p: "), (["congestion"], "congestion: "), (["p2p,congestion"], "congestion: .*; p2p: "),
+                               (["gemm", "--gemm.sizes", "65536"], "gemm: needs .* per rank")]:
+            with self.subTest(arguments):
+                result = self.assay(*smoke, *arguments)
+                self.assert_code(result, 3)
+                self.assertRegex(result.stdout, "nothing was measured: " + why)
+
+    def test_a_suite_of_which_only_self_tests_ran_is_a_note_beside_others(self):
+        result = self.assay("run", "--level", "smoke", "--quiet", "--launcher", "none", "--out", "r.h5", "--suites", "inventory,p2p")
+        self.assert_code(result, 0)
+        self.assertRegex(result.stdout, r"INFO .*p2p: only self-tests were run: ")
+        self.assertRegex(result.stdout, r"\nPASS \(exit 0\)\n")
+
     def test_machine_readable_outputs(self):
         result = self.run_selftest("pass,skip", "--json", "v.json", "--junit", "v.xml", "--nodes", "n.txt", "--prometheus", "n.prom")
         self.assert_code(result, 3)
