@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "assay/version.hpp"
@@ -217,6 +218,36 @@ std::uint64_t memory_per_rank(const Topology& topology, double fraction) {
   return static_cast<std::uint64_t>(agreed / topology.max_local_size());
 }
 
+namespace {
+
+/// Whether the self-test of its suite's checker runs in it: a case of its own, or one that the suite marks.
+bool tests_checker(const Case& c) { return !c.checkers.empty() || c.parameters.contains("checker"); }
+
+/// Those of a suite that --cases selects. What its checker finds counts only once the checker has been
+/// tested, so the cheapest case that does so comes with them.
+std::vector<Case> cases_of(const Suite& suite, const PlanInput& input) {
+  std::vector<Case> cases;
+  std::optional<Case> self_test;
+  bool applies = false, tested = false;
+  for (Case& c : suite.plan(input)) {
+    if (c.multiplies && !input.topology.no_products.empty()) c.not_applicable = input.topology.no_products;
+    const bool tester = tests_checker(c), runs = c.not_applicable.empty();
+    c.checkers = suite.checkers();
+    c.faults = suite.fault_points();
+    if (selected(c, input.config)) {
+      applies = applies || runs;
+      tested = tested || (tester && runs);
+      cases.push_back(std::move(c));
+    } else if (tester && runs && (!self_test || c.expected_s() < self_test->expected_s())) {
+      self_test = std::move(c);
+    }
+  }
+  if (applies && !tested && self_test) cases.push_back(std::move(*self_test));
+  return cases;
+}
+
+}  // namespace
+
 Plan make_plan(const Config& config, const Topology& topology,
                const std::vector<std::unique_ptr<Suite>>& suites) {
   Plan plan;
@@ -242,13 +273,7 @@ Plan make_plan(const Config& config, const Topology& topology,
               .first->second;
       ++(metric.per_sample ? of.per_sample : of.per_row);
     }
-    for (Case& c : suite->plan(input)) {
-      if (!selected(c, config)) continue;
-      if (c.multiplies && !topology.no_products.empty()) c.not_applicable = topology.no_products;
-      c.checkers = suite->checkers();
-      c.faults = suite->fault_points();
-      plan.cases.push_back(std::move(c));
-    }
+    for (Case& c : cases_of(*suite, input)) plan.cases.push_back(std::move(c));
   }
   if (plan.cases.empty()) throw_usage("--cases: nothing planned matches '" + config.cases_glob + "'");
   fit_required(plan.cases, plan.budget_s);

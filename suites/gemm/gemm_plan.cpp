@@ -243,6 +243,7 @@ class Planner {
   void add_exact(NumType type) {
     Case c = make(type, exact_n, true, "exact");
     c.operation = "exact";
+    c.checkers = {"gemm"};  // its self-test is here
     c.name = std::string(to_string(type)) + "-exact-n" + std::to_string(exact_n);
     c.title = std::string(to_string(type)) + " GEMM of integers, every element";
     place(c, type, {exact_n, exact_n, exact_n}, 0, Output::exact);

@@ -208,6 +208,7 @@ class Planner {
     if (on_gpus())
       c.overhead_seconds += 3 * static_cast<double>(memory::own_bandwidth_bytes(share.bytes)) / bandwidth_;
     c.operation = "pattern";
+    c.checkers = {"memory"};  // its self-test is here
     c.addresses = true;
     c.parameters["pattern"] = share.name;
     if (share.pause_s > 0) c.parameters["pause_s"] = level_.retention_s;
