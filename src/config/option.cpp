@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/option.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -58,17 +62,48 @@ std::vector<std::string> parse_list(const OptionSpec& spec, const std::vector<st
       begin = comma + 1;
     }
   }
+  const std::set<std::string> different(items.begin(), items.end());
+  if (!spec.alone.empty() && different.contains(spec.alone) && different.size() > 1)
+    throw_usage(quoted(spec.alone) + " goes with no other value");
   return items;
+}
+
+/// A value as the unit of its option writes it.
+std::string written(const OptionSpec& spec, double value) {
+  if (spec.kind == OptionKind::bytes) return format_bytes(static_cast<std::uint64_t>(value));
+  return spec.kind == OptionKind::seconds ? format_seconds(value) : fmt::format("{}", value);
+}
+
+void check_range(const OptionSpec& spec, const std::string& text, double value) {
+  if (!spec.range || (value >= spec.range->least && value <= spec.range->most)) return;
+  const std::string least = written(spec, spec.range->least);
+  const bool bare = text.find_first_not_of("0123456789.") == std::string::npos;
+  const bool has_units = spec.kind == OptionKind::bytes || spec.kind == OptionKind::seconds;
+  std::string what = std::isinf(spec.range->most) ? fmt::format("{} is less than {}", quoted(text), least)
+                                                  : fmt::format("{} is not between {} and {}", quoted(text),
+                                                                least, written(spec, spec.range->most));
+  if (bare && has_units) what += "; is the unit missing?";
+  throw_usage(what);
+}
+
+Value in_range(const OptionSpec& spec, const std::string& text, Value value) {
+  std::visit(
+      [&](const auto& v) {
+        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(v)>>)
+          check_range(spec, text, static_cast<double>(v));
+      },
+      value);
+  return value;
 }
 
 Value parse_one(const OptionSpec& spec, const std::string& text) {
   if (text.empty()) throw_usage("empty value");
   switch (spec.kind) {
     case OptionKind::flag: return parse_flag(text);
-    case OptionKind::integer: return parse_whole<std::int64_t>(text, "whole number");
-    case OptionKind::number: return parse_whole<double>(text, "number");
-    case OptionKind::bytes: return parse_bytes(text);
-    case OptionKind::seconds: return parse_seconds(text);
+    case OptionKind::integer: return in_range(spec, text, parse_whole<std::int64_t>(text, "whole number"));
+    case OptionKind::number: return in_range(spec, text, parse_whole<double>(text, "number"));
+    case OptionKind::bytes: return in_range(spec, text, parse_bytes(text));
+    case OptionKind::seconds: return in_range(spec, text, parse_seconds(text));
     case OptionKind::choice: check_allowed(spec, text); return text;
     case OptionKind::text:
     case OptionKind::path: return text;

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,6 +20,11 @@ constexpr bool is_presentation(OptionUse use) noexcept { return use != OptionUse
 
 enum class OptionKind { flag, text, integer, number, bytes, seconds, list, choice, choices, path };
 
+/// Values that a number may have, both ends among them.
+struct Range {
+  double least, most = std::numeric_limits<double>::infinity();
+};
+
 struct OptionSpec {
   std::string name;  ///< long name without dashes; a suite's options are "gemm.dtypes"
   OptionKind kind = OptionKind::text;
@@ -29,6 +36,9 @@ struct OptionSpec {
   bool hidden = false;
   char short_name = 0;  ///< 'o' for -o; 0 = none
   OptionUse use = OptionUse::measurement;
+  std::optional<Range> range =
+      {};                  ///< of integer, number, bytes and seconds: checked whatever uses the option
+  std::string alone = {};  ///< of choices: the one that goes with no other
 };
 
 /// Parsed values by option name; only options of the table can be present, every one is (its default if not

@@ -171,7 +171,6 @@ class Planner {
     if (!(hz >= 0.1 && hz <= 10))
       throw_usage("--burn.pulse: '" + text + "' is no frequency from 0.1 to 10 Hz");
     const double duty = options.has("burn.duty") ? options.number("burn.duty") : 0.5;
-    if (!(duty >= 0.1 && duty <= 0.9)) throw_usage("--burn.duty: must be from 0.1 to 0.9");
     const int all = static_cast<int>(input_.topology.nodes.size());
     int nodes = 1;
     if (options.has("burn.pulse-nodes")) {
@@ -293,6 +292,7 @@ std::vector<OptionSpec> burn_options() {
               "duration of a burn or a train of pulses; by level if not given (soak: 0.3 of a segment)",
               {},
               "TIME"};
+  specs[0].range = Range{1};
   specs[1] = {"burn.parts",
               OptionKind::choices,
               "",
@@ -318,6 +318,7 @@ std::vector<OptionSpec> burn_options() {
   specs[6] = {"burn.duty", OptionKind::number,
               "",          "share of a period in which the devices compute, 0.1 to 0.9; default 0.5",
               {},          "SHARE"};
+  specs[6].range = Range{0.1, 0.9};
   specs[9] = {"burn.message",
               OptionKind::bytes,
               "",

@@ -230,7 +230,7 @@ class Planner {
 std::vector<OptionSpec> MemorySuite::options() const {
   auto patterns = kernels::pattern_names();
   patterns.push_back("none");
-  return {
+  std::vector<OptionSpec> specs = {
       {"memory.fraction",
        OptionKind::number,
        "",
@@ -266,6 +266,8 @@ std::vector<OptionSpec> MemorySuite::options() const {
        false,
        false},
   };
+  specs[1].alone = "none";
+  return specs;
 }
 
 std::vector<results::MetricSpec> MemorySuite::metrics() const { return memory::metrics().all(); }

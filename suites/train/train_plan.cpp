@@ -128,7 +128,7 @@ class Planner {
     c.parameters = {{"preset", preset_name}, {"batch", batch}, {"steps", steps}, {"type", to_string(type_)}};
     if (preset.least_layers > 0) c.parameters["layers"] = model.layers;
     if (stored.parts > 1) c.parameters["zero"] = 1;
-    if (stored.several_passes) c.parameters["comm_pressure"] = pressure();
+    if (stored.several_passes) c.parameters["comm_pressure"] = options_.number("train.comm-pressure");
     if (c.bytes > input_.memory_per_rank_bytes)
       c.not_applicable = "needs " + format_bytes(c.bytes) + " per rank, the plan may use " +
                          format_bytes(input_.memory_per_rank_bytes);
@@ -147,9 +147,9 @@ class Planner {
   Case training(const std::string& name, const std::string& mode, int steps, bool required) const {
     const Preset& preset = preset_of(name);
     const bool given = options_.has("train.steps");
-    if (given) steps = count("train.steps", 100000);
+    if (given) steps = count("train.steps");
     const std::size_t batch =
-        options_.has("train.batch") ? static_cast<std::size_t>(count("train.batch", 4096)) : preset.batch;
+        options_.has("train.batch") ? static_cast<std::size_t>(count("train.batch")) : preset.batch;
     Case c = make(name, name + "-" + mode, mode, batch, steps);
     c.title = name + " GPT, " +
               (mode == "alone"      ? together_words(gpu_, false)
@@ -197,7 +197,7 @@ class Planner {
 
   /// Planned only where the file system under test was named, and then required.
   Case checkpoint(const std::string& name) const {
-    const int every = count("train.checkpoint-every", 10000);
+    const int every = count("train.checkpoint-every");
     Case c = training(name, "checkpoint", 3 * every, true);
     const ModelShape model = preset_of(name).model;
     const double bytes =
@@ -211,19 +211,7 @@ class Planner {
     return c;
   }
 
-  int count(const char* option, std::int64_t most) const {
-    const std::int64_t n = options_.integer(option);
-    if (n < 1 || n > most)
-      throw_usage("--" + std::string(option) + ": " + std::to_string(n) + " is not between 1 and " +
-                  std::to_string(most));
-    return static_cast<int>(n);
-  }
-
-  double pressure() const {
-    const double wanted = options_.number("train.comm-pressure");
-    if (wanted < 0.01 || wanted > 100) throw_usage("--train.comm-pressure: a number from 0.01 to 100");
-    return wanted;
-  }
+  int count(const char* option) const { return static_cast<int>(options_.integer(option)); }
 
   const PlanInput& input_;
   const OptionValues& options_;

@@ -64,6 +64,9 @@ std::vector<OptionSpec> TrainSuite::options() const {
                "chosen to meet it",
                {},
                "R"};
+  const std::pair<std::size_t, Range> ranges[] = {
+      {1, {1, 100000}}, {2, {1, 4096}}, {4, {1, 10000}}, {10, {0.01, 100}}};
+  for (const auto& [option, range] : ranges) specs[option].range = range;
   return specs;
 }
 

@@ -116,6 +116,16 @@ class Values(harness.CliTest):
         self.assert_error(["run", "--gemm.dtypes", "fp7"], "--gemm.dtypes: 'fp7'")
         self.assert_error(["run", "--memory.fraction", "half"], "--memory.fraction: 'half'")
 
+    def test_values_are_checked_whatever_the_level_plans(self):
+        for option, value, line in [("burn.duty", "2", "'2' 0.1 and 0.9"), ("burn.duration", "0s", "'0s' 1.0 s"), ("train.comm-pressure", "-1", "'-1' 0.01 and 100"),
+                                    ("train.checkpoint-every", "0", "'0' 1 and 10000"), ("train.batch", "0", "'0' 1 and 4096"),
+                                    ("train.steps", "0", "'0' 1 and 100000"), ("memory.patterns", "none,random", "'none'")]:
+            for command in ("run", "plan"):
+                with self.subTest(command=command, option=option):
+                    self.assert_error([command, "--level", "smoke", f"--{option}", value], f"--{option}: {line}")
+        self.write("c.toml", "[train]\nsteps = 0\n")
+        self.assert_error(["plan", "--level", "smoke", "--config", "c.toml"], "train.steps")
+
     def test_device_that_cannot_be_used(self):
         self.assert_error(["run", "--device", "cuda"], "--device: cuda")
 
