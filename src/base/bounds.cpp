@@ -80,6 +80,13 @@ std::uint64_t raise_open_files() noexcept {
 std::string describe_lost_reader(const std::vector<std::string>& inputs, int signal) {
   std::string text;
   for (const std::string& name : inputs) text += (text.empty() ? "" : ", ") + name;
+  // Limits of the shell's, which say nothing of the file.
+  constexpr rlim_t small_stack = 1U << 20;
+  rlimit stack{};
+  if (signal == SIGXFSZ) return text + ": what it writes is larger than the limit of file sizes (ulimit -f)";
+  if (signal == SIGSEGV && ::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < small_stack)
+    return text + ": cannot be read with a stack of " + std::to_string(stack.rlim_cur >> 10) +
+           " KiB: raise the limit (ulimit -s)";
   const char* what = signal == SIGXCPU || signal == SIGKILL ? "reading it does not end"
                      : signal == SIGSYS                     ? "reading it makes a forbidden system call"
                                                             : "reading it crashes";

@@ -121,6 +121,7 @@ int cli_main(int argc, char** argv) noexcept {
   try {
     // A reader of our output that goes away must not end a run; write errors are handled where they happen.
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // what is written beyond a limit of file sizes fails with a reason
     if (argc > 1 && std::string(argv[1]) == "run") select_blas_core(argv);
     return static_cast<int>(cli::dispatch(argc, argv));
   } catch (const Error& e) {

@@ -75,7 +75,9 @@ int write_to(int descriptor, const std::function<void(std::ostream&)>& write) {
 }
 
 [[noreturn]] void throw_write(const std::string& option, const std::string& file, int error) {
-  throw Error(ErrorKind::io, fmt::format("{}: cannot write '{}': {}", option, file, std::strerror(error)));
+  const char* limit = error == EFBIG ? " (limit of file sizes: ulimit -f)" : "";
+  throw Error(ErrorKind::io,
+              fmt::format("{}: cannot write '{}': {}{}", option, file, std::strerror(error), limit));
 }
 
 /// A file that exists under a name of its own until it is renamed; removed if it never is.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -64,6 +65,18 @@ void report_run(const Config& config, const RunReport& run) {
   attempt.finish();
 }
 
+/// The program stands behind the words of a launcher; typed there as well, it would be given itself as
+/// command.
+void check_launcher(const std::string& command) {
+  std::vector<std::string> words = launcher_words(command, {});
+  if (words.size() > 1 && words.back() == "run") words.pop_back();
+  const std::string last = std::filesystem::path(words.back()).filename();
+  const bool value = words.size() > 1 && words[words.size() - 2].starts_with('-');  // srun -J assay
+  if (last == std::filesystem::read_symlink("/proc/self/exe").filename() && !value)
+    throw_usage(
+        fmt::format("--launcher: leave out '{}': the program is appended to the launcher's command", last));
+}
+
 /// How this process starts the ranks; nothing where it is one.
 std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) {
   Relaunch how;
@@ -76,6 +89,8 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
     if (how.local.empty()) return std::nullopt;
   } else if (launch_environment().launched) {
     throw_usage("--launcher: this process has been started by one");
+  } else {
+    check_launcher(how.launcher);
   }
   static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out",
                                                     "exclude",  "resume",   "force"};

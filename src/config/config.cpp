@@ -110,6 +110,9 @@ void set_output(Config& config, const OptionValues& values) {
   if (!config.resume.empty() && !config.resume.ends_with(".partial") && !config.resume.ends_with(".h5"))
     throw_usage(fmt::format("--resume: '{}' is neither NAME.h5.partial nor NAME.h5", config.resume));
   if (!config.resume.empty() && !config.carries_over()) {
+    std::error_code code;
+    if (values.has("out") && !std::filesystem::exists(config.resume, code))
+      throw_usage(fmt::format("--resume: there is no '{}'", config.resume));
     if (values.has("out")) throw_usage("--out: --resume writes the file of the resumed run");
     config.out = config.resume.substr(0, config.resume.size() - std::string_view(".partial").size());
   }

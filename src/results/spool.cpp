@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <system_error>
 
@@ -54,8 +55,9 @@ void make_cases(const Path& partial, const Path& spool, const std::string& run_i
   if (::mkdir(place.c_str(), 0777) != 0) {
     const int why = errno;
     ::unlink(cases.c_str());  // what may stand there is not ours
-    errno = why;
-    fail_io("create", place);
+    throw DiskError(ErrorKind::io,
+                    "--spool: cannot create a directory in " + spool.string() + ": " + std::strerror(why),
+                    why);
   }
   write_durable(place / "partial", std::filesystem::absolute(partial).string() + "\n");
   sync_directory(place.parent_path());

@@ -29,9 +29,13 @@ namespace {
 [[noreturn]] void fail_stale(const Path& partial, const Path& file) {
   const auto owner = read_owner(partial);
   std::string who;
+  if (owner && is_running(*owner))
+    throw_usage(file.string() + ": a run is writing it (process " + std::to_string(owner->pid) + " on " +
+                owner->host + ", in " + partial.string() + ")");
   if (owner) {
-    who = " (run " + owner->run_id + (is_running(*owner) ? " is being written" : " was written") +
-          " by process " + std::to_string(owner->pid) + " on " + owner->host + ")";
+    check_abandoned(partial, *owner);
+    who = " (run " + owner->run_id + " was written by process " + std::to_string(owner->pid) + " on " +
+          owner->host + ")";
   }
   throw_usage(partial.string() + " exists" + who + ": finish it with 'assay recover " + partial.string() +
               " -o " + file.string() + "', continue it with --resume " + partial.string() +

@@ -24,6 +24,8 @@ Component part_from(const std::string& text) {
   throw Error(ErrorKind::internal, "burn: no part '" + text + "'");
 }
 
+constexpr double burning_share = 0.3;  ///< of a soak or a segment of it
+
 double duration_of(const Config& config) {
   if (config.options.has("burn.duration")) return config.options.number("burn.duration");
   switch (config.level) {
@@ -33,7 +35,7 @@ double duration_of(const Config& config) {
     case Level::extended: return 600;
     case Level::soak: break;
   }
-  return 0.3 * config.budget_s();
+  return burning_share * config.budget_s();
 }
 
 double pulses_of(const Config& config) {
@@ -83,14 +85,27 @@ class Planner {
               fmt::format("--burn.pulse: '{}' makes another case of the name {}", hz, cases.back().name));
       }
     for (const Case& c : cases)
-      if (c.not_applicable.empty() && c.expected_s() > 0.9 * input_.config.budget_s())
-        throw_usage(fmt::format("--burn.duration: {} takes {}, which does not fit the {} of level {}", c.name,
-                                format_seconds(c.expected_s()), format_seconds(input_.config.budget_s()),
-                                to_string(input_.config.level)));
+      if (c.not_applicable.empty() && c.expected_s() > 0.9 * input_.config.budget_s()) fail_too_long(c);
     return cases;
   }
 
  private:
+  [[noreturn]] void fail_too_long(const Case& c) const {
+    const Config& config = input_.config;
+    if (config.level == Level::soak && !config.options.has("burn.duration")) {
+      // Its share of the time grows with the soak; what it needs to begin does not.
+      const double least_s = (c.expected_s() - duration_of(config)) / (0.9 - burning_share);
+      throw_usage(
+          fmt::format("--{}: {} is too short for {}: a soak takes at least {} on this machine; is the "
+                      "unit missing (8h)?",
+                      config.segments() > 1 ? "segment" : "duration", format_seconds(config.budget_s()),
+                      c.name, format_seconds(least_s)));
+    }
+    throw_usage(fmt::format("--burn.duration: {} takes {}, which does not fit the {} of level {}", c.name,
+                            format_seconds(c.expected_s()), format_seconds(config.budget_s()),
+                            to_string(config.level)));
+  }
+
   Case mixed() const {
     const OptionValues& options = input_.config.options;
     Case c;
@@ -103,7 +118,11 @@ class Planner {
     c.entities = input_.topology.size();
     Mixed m;
     m.duration_s = duration_of(input_.config);
-    if (!(m.duration_s >= 1)) throw_usage("--burn.duration: a burn takes at least 1 s");
+    if (!(m.duration_s >= 1))
+      throw_usage(
+          fmt::format("--duration: {} is too short for a burn: a soak takes at least {}; is the unit "
+                      "missing (8h)?",
+                      format_seconds(input_.config.budget_s()), format_seconds(1 / burning_share)));
     m.ramp_s = options.has("burn.ramp") ? options.number("burn.ramp") : std::min(0.1 * m.duration_s, 30.0);
     if (!(m.ramp_s >= 0 && m.ramp_s <= m.duration_s / 4))
       throw_usage("--burn.ramp: must be at most a fourth of the burn");

@@ -15,7 +15,10 @@ namespace assay::storage {
 
 namespace {
 
-[[noreturn]] void too_little(const std::string& where, const Space& space) {
+[[noreturn]] void too_little(const std::string& where, const Space& space, std::uint64_t asked) {
+  if (asked != 0 && asked <= allowance(space, 0))
+    throw Error(ErrorKind::resource, fmt::format("{}: {}: --storage.space: {} are too little to measure with",
+                                                 host_name(), where, format_bytes(asked)));
   throw Error(ErrorKind::resource,
               fmt::format("{}: {}: {} of {} are free, {} must stay so: too little to measure with",
                           host_name(), where, format_bytes(space.available), format_bytes(space.total),
@@ -38,7 +41,7 @@ std::optional<double> limit_of_rank(const Context& context, int sharers) {
 std::uint64_t allowed_bytes(const Context& context, const std::string& where, const Space& space,
                             int sharers) {
   const std::uint64_t bytes = allowance(space, asked_space(context)) / static_cast<std::uint64_t>(sharers);
-  if (bytes == 0) too_little(where, space);
+  if (bytes == 0) too_little(where, space, asked_space(context));
   return bytes;
 }
 
@@ -46,7 +49,7 @@ Layout agreed_layout(const Context& context, const std::string& where, const Spa
                      std::uint64_t least_bytes) {
   const Layout layout = sequential_layout(context.config.level, allowed_bytes(context, where, space, sharers),
                                           context.topology.max_local_size(), least_bytes);
-  if (layout.chunks == 0) too_little(where, space);
+  if (layout.chunks == 0) too_little(where, space, asked_space(context));
   return layout;
 }
 

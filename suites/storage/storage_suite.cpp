@@ -51,7 +51,7 @@ std::vector<OptionSpec> StorageSuite::options() const {
              "the type of the file system; paths: each directory is a server; none: no such case",
              "");
   servers.allowed = {"auto", "lustre", "beegfs", "paths", "none"};
-  return {
+  std::vector<OptionSpec> specs = {
       option("storage.paths", OptionKind::list, "",
              "absolute directories to measure; those on network file systems count as shared by all nodes, "
              "which "
@@ -70,6 +70,9 @@ std::vector<OptionSpec> StorageSuite::options() const {
       engine,
       cache,
       servers};
+  for (OptionSpec& spec : specs)
+    if (spec.name == "storage.space" || spec.name == "storage.limit") spec.range = Range{1 << 20};
+  return specs;
 }
 
 std::vector<results::MetricSpec> StorageSuite::metrics() const { return storage::metrics().all(); }

@@ -2,6 +2,8 @@
 """Every exit code of `run`, from cases that pass, fail, skip and throw on purpose."""
 
 import re
+import subprocess
+import time
 
 import harness
 
@@ -129,6 +131,26 @@ class Output(harness.CliTest):
         result = self.assert_error([*self.PASS, "--out", "r.h5"], "")
         for word in ["r.h5.partial", "recover", "--force"]:
             self.assertIn(word, result.stderr)
+
+    def test_a_second_run_is_told_of_the_first(self):
+        run = [harness.ASSAY, "run", "--suites", "memory", "--level", "smoke", "--quiet", "--launcher", "none", "--out", "r.h5", *harness.LITTLE_MEMORY]
+        with subprocess.Popen(run, cwd=self.dir, stdout=subprocess.DEVNULL) as first:
+            while first.poll() is None and not (self.dir / "r.h5.partial" / "plan.json").exists():
+                time.sleep(0.01)
+            second = self.assay(*self.PASS, "--out", "r.h5")
+        self.assert_code(second, 4)
+        self.assertRegex(second.stderr, r"^assay: r\.h5: a run is writing it \(process \d+ on \S+, in r\.h5\.partial\)\n$")
+        self.assertEqual(self.left_behind(), ["r.h5"])
+
+    def test_limits_of_the_shell_are_named(self):
+        self.assert_code(self.assay("simulate", "--nodes", "8", "-o", "s.h5"), 0)
+        for limit, command, code, named in [("-f 10", "export s.h5 --csv -o e.csv", 3, "ulimit -f"), ("-s 64", "verdict s.h5", 4, "ulimit -s")]:
+            with self.subTest(limit):
+                result = harness.execute(["bash", "-c", f"ulimit {limit}; '{harness.ASSAY}' {command}"], self.dir)
+                self.assert_code(result, code)
+                self.assertIn(named, result.stderr)
+                self.assertNotIn("damaged", result.stderr)
+                self.assertEqual(self.left_behind(), ["s.h5"])
 
     def test_unwritable_small_outputs_are_found_before_the_run(self):
         for option in ["--json", "--junit", "--nodes", "--prometheus"]:

@@ -82,10 +82,10 @@ class Spool(harness.CliTest):
     def test_a_directory_that_cannot_be_used_is_named_before_the_run(self):
         self.write("file", "")
         for name, why in [("none", "No such file"), ("file", "Not a directory"), ("file/in", "Not a directory"), ("/proc", "No such file")]:
-            self.assert_error([*SELFTEST, "--out", "run.h5", "--spool", name], f"cannot create {name} {why}")
+            self.assert_error([*SELFTEST, "--out", "run.h5", "--spool", name], f"--spool: cannot create {name} {why}")
         os.chmod(self.spool, 0o500)
         if os.geteuid() != 0:
-            self.assert_error([*SELFTEST, "--out", "run.h5", "--spool", str(self.spool)], f"cannot create {self.spool} Permission denied")
+            self.assert_error([*SELFTEST, "--out", "run.h5", "--spool", str(self.spool)], f"--spool: cannot create {self.spool} Permission denied")
 
     def test_a_full_spool_ends_the_run_with_the_cases_that_it_holds(self):
         script = f'mount -t tmpfs -o size=20k none "{self.spool}" || exit 77; shift; "$0" "$@"; code=$?; ls "{self.spool}"; exit $code'

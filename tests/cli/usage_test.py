@@ -34,6 +34,9 @@ class Names(harness.CliTest):
         self.assert_error(["run", "--resume", "x.h5"], "x.h5: No")
         self.assert_error(["run", "--resume", "x.h5.partial"], "x.h5.partial")
         self.assert_error(["run", "--resume", "x.h5.partial", "--out", "y.h5"],
+                          "--resume: 'x.h5.partial'")
+        (self.dir / "x.h5.partial").mkdir()
+        self.assert_error(["run", "--resume", "x.h5.partial", "--out", "y.h5"],
                           "--out: --resume")
         self.assert_error(["run", "--resume", "x.h5.partial", "--level", "soak", "--duration", "2h"],
                           "--resume: soak")
@@ -103,6 +106,11 @@ class Values(harness.CliTest):
             (["--max-file", "0"], "--max-file: 0"),
             (["--level", "soak", "--duration", "soon"], "--duration: 'soon'"),
             (["--level", "soak", "--duration", "0"], "--duration: 0 s"),
+            (["--level", "soak", "--duration", "8"], "--duration: 8 s mixed-together a soak takes at least unit missing"),
+            (["--level", "soak", "--duration", "2", "--suites", "burn"], "--duration: 2 s a soak takes at least unit missing"),
+            (["--storage.space", "1"], "--storage.space: '1' 1 MiB unit missing"),
+            (["--launcher", "mpirun -n 1 assay"], "--launcher: 'assay' appended"),
+            (["--launcher", "mpirun -n 1 /opt/assay run"], "--launcher: 'assay' appended"),
             (["--suites", "gemm,,memory"], "--suites: 'gemm,,memory'"),
             (["--strict=maybe"], "--strict: 'maybe'"),
             (["--color", "red"], "--color: 'red' auto always never"),
@@ -117,7 +125,7 @@ class Values(harness.CliTest):
         self.assert_error(["run", "--memory.fraction", "half"], "--memory.fraction: 'half'")
 
     def test_values_are_checked_whatever_the_level_plans(self):
-        for option, value, line in [("burn.duty", "2", "'2' 0.1 and 0.9"), ("burn.duration", "0s", "'0s' 1.0 s"), ("train.comm-pressure", "-1", "'-1' 0.01 and 100"),
+        for option, value, line in [("burn.duty", "2", "'2' 0.1 and 0.9"), ("burn.duration", "0s", "'0s' 1 s"), ("train.comm-pressure", "-1", "'-1' 0.01 and 100"),
                                     ("train.checkpoint-every", "0", "'0' 1 and 10000"), ("train.batch", "0", "'0' 1 and 4096"),
                                     ("train.steps", "0", "'0' 1 and 100000"), ("memory.patterns", "none,random", "'none'")]:
             for command in ("run", "plan"):

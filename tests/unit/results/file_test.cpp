@@ -211,13 +211,15 @@ TEST_F(ResultsFile, RefusesWhatStandsInTheWay) {
 
 TEST_F(ResultsFile, RefusesAStaleDirectory) {
   { started(1); }
+  expect_error(ErrorKind::usage, AllOf(HasSubstr("a run is writing it"), testing::Not(HasSubstr("--force"))),
+               [&] { Writer::create(file_, example::start(), false); });
+  expect_error(ErrorKind::usage, HasSubstr("live run"),
+               [&] { Writer::create(file_, example::start(), true); });
+  orphan();
   expect_error(
       ErrorKind::usage,
       AllOf(HasSubstr("run.h5.partial"), HasSubstr("recover"), HasSubstr("--resume"), HasSubstr("--force")),
       [&] { Writer::create(file_, example::start(), false); });
-  expect_error(ErrorKind::usage, HasSubstr("live run"),
-               [&] { Writer::create(file_, example::start(), true); });
-  orphan();
   Writer::create(file_, example::start(), true).discard();
   EXPECT_FALSE(fs::exists(partial_));
 }
