@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "measure/cold.hpp"
 #include "suites/train/checkpoint.hpp"
 #include "suites/train/train_metrics.hpp"
@@ -83,10 +84,21 @@ class CheckpointCase {
   bool first() const { return context_.world.rank() == 0; }
   fs::path checkpoint(int step) const { return folder_ / fmt::format("step-{:06}", step); }
 
+  /// A directory that is missing is a typing error, or a file system that is not mounted: made anew, its
+  /// checkpoints would lie on another one.
+  void make_folder() const {
+    const fs::path root = folder_.parent_path();
+    std::error_code none;
+    if (!fs::is_directory(root, none))
+      throw Error(ErrorKind::resource,
+                  fmt::format("{}: --train.scratch: '{}' is no directory", host_name(), root.string()));
+    fs::create_directory(folder_);
+  }
+
   void write_and_restart() {
     Failure failure;
     failure.guarded([&] {
-      if (first()) fs::create_directories(folder_);
+      if (first()) make_folder();
     });
     failure.agree(context_.world);
     auto& row = context_.record.add_row(context_.device_entity);

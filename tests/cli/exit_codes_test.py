@@ -132,6 +132,13 @@ class Output(harness.CliTest):
         for word in ["r.h5.partial", "recover", "--force"]:
             self.assertIn(word, result.stderr)
 
+    def test_a_missing_directory_for_checkpoints_is_not_made(self):
+        run = self.assay("run", "--level", "smoke", "--quiet", "--launcher", "none", "--out", "r.h5", "--suites", "train",
+                         "--train.preset", "tiny", "--cases", "train/*-checkpoint", "--train.scratch", self.dir / "no" / "such")
+        self.assert_code(run, 3)
+        self.assertIn("--train.scratch:", run.stdout)
+        self.assertEqual(self.left_behind(), ["r.h5"])
+
     def test_a_second_run_is_told_of_the_first(self):
         run = [harness.ASSAY, "run", "--suites", "memory", "--level", "smoke", "--quiet", "--launcher", "none", "--out", "r.h5", *harness.LITTLE_MEMORY]
         with subprocess.Popen(run, cwd=self.dir, stdout=subprocess.DEVNULL) as first:

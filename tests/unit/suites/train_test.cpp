@@ -334,7 +334,7 @@ TEST(TrainCases, AScratchThatCannotBeWrittenIsAClearError) {
     run_case("tiny-checkpoint", {{"train.scratch", {"/proc/nowhere"}}, {"train.batch", {"1"}}});
     FAIL() << "no error";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("checkpoint: /proc/nowhere"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("--train.scratch: '/proc/nowhere'"), std::string::npos) << e.what();
   }
 }
 
