@@ -41,11 +41,16 @@ ExitCode compare_command(const Parsed& parsed) {
   const auto b = verdict::read_run_list(parsed.positionals[1], verdict::IndexUse::read);
   const verdict::CompareResult result = verdict::compare(a, b, options);
   Attempts attempt;
-  attempt([&] { print(report::compare_text(result, options, style)); });
   attempt([&] {
     if (values.has("json"))
       write_file("--json", values.text("json"),
                  [&](std::ostream& out) { out << report::compare_json(result, options); });
+  });
+  attempt([&] {
+    // The last line tells the code that this process ends with.
+    verdict::CompareResult told = result;
+    told.exit_code = attempt.worse(result.exit_code);
+    print(report::compare_text(told, options, style));
   });
   return attempt.code(result.exit_code);
 }

@@ -170,22 +170,26 @@ ExitCode verdict_command(const Parsed& parsed) {
   const Judged judged =
       collection ? judge_joined(file, values, references) : judge_one(file, values, references);
   const auto& [results, verdict] = judged;
-  std::string text = report::verdict_text(verdict, style);
+  std::string text;
   if (values.has("explain"))
     text =
-        explained(values.text("explain"), file, judged, verdict_options(results, values, references), style) +
-        fmt::format("{} (exit {})\n", verdict.state, verdict.exit_code);
-  // It must not look like a run.
-  if (results.config.contains("simulated"))
-    text = "simulated: synthetic data, no machine was measured\n" + text;
+        explained(values.text("explain"), file, judged, verdict_options(results, values, references), style);
   Attempts attempt;
-  attempt([&] { print(text); });
   const auto page = [&] {
     return collection ? report_directory(file, values, references)
                       : report_page(file, results, verdict_options(results, values, references));
   };
   write_outputs(values, results, verdict, page, attempt);
   if (values.has("write-limits")) attempt([&] { write_limits(values.text("write-limits"), file, judged); });
+  // The last line tells the code that this process ends with, so it comes last.
+  results::VerdictData told = verdict;
+  told.exit_code = attempt.worse(verdict.exit_code);
+  text = values.has("explain") ? text + fmt::format("{} (exit {})\n", told.state, told.exit_code)
+                               : report::verdict_text(told, style);
+  // It must not look like a run.
+  if (results.config.contains("simulated"))
+    text = "simulated: synthetic data, no machine was measured\n" + text;
+  attempt([&] { print(text); });
   return attempt.code(verdict.exit_code);
 }
 

@@ -227,10 +227,13 @@ void Attempts::finish() const {
   if (first_) throw Error(*first_);
 }
 
+int Attempts::worse(int code) const {
+  return first_ ? worse_code(code, static_cast<int>(first_->exit_code())) : code;
+}
+
 ExitCode Attempts::code(int code) const {
-  if (!first_) return static_cast<ExitCode>(code);
-  print_error(first_->what());
-  return static_cast<ExitCode>(worse_code(code, static_cast<int>(first_->exit_code())));
+  if (first_) print_error(first_->what());
+  return static_cast<ExitCode>(worse(code));
 }
 
 std::string quoted_command_line(int argc, char** argv) {

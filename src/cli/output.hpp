@@ -52,7 +52,9 @@ class Attempts {
   void operator()(const std::function<void()>& step);
   /// Throws the first error, if there was one.
   void finish() const;
-  /// Prints the first error; returns the worse of its exit code and `code`.
+  /// The worse of `code` and that of the first error.
+  int worse(int code) const;
+  /// The same, and prints the error.
   ExitCode code(int code) const;
 
  private:

@@ -56,8 +56,10 @@ void report_run(const Config& config, const RunReport& run) {
   write_outputs(config.options, run.results, run.verdict, page, attempt);
   attempt([&] {
     const report::Style style = output_style(config.color);
-    print(config.quiet ? report::verdict_text(run.verdict, style)
-                       : report::summary(run.results, run.verdict, run.file, style));
+    results::VerdictData told = run.verdict;
+    told.exit_code = attempt.worse(told.exit_code);
+    print(config.quiet ? report::verdict_text(told, style)
+                       : report::summary(run.results, told, run.file, style));
     // A process that launched this one tells it for all launches.
     if (!config.quiet && run.ran_s > 0 && config.options.number("spent") == 0)
       print(report::time_line(run.ran_s, run.budget_s));

@@ -105,8 +105,10 @@ Value parse_one(const OptionSpec& spec, const std::string& text) {
     case OptionKind::bytes: return in_range(spec, text, parse_bytes(text));
     case OptionKind::seconds: return in_range(spec, text, parse_seconds(text));
     case OptionKind::choice: check_allowed(spec, text); return text;
-    case OptionKind::text:
-    case OptionKind::path: return text;
+    case OptionKind::path:
+      if (text == "-") throw_usage("'-' stands for no stream here; a file of that name is ./-");
+      return text;
+    case OptionKind::text: return text;
     case OptionKind::list:
     case OptionKind::choices: return parse_list(spec, {text});
   }

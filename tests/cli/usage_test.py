@@ -87,6 +87,12 @@ class Values(harness.CliTest):
         self.assert_error(["run", "--out="], "--out:")
         self.assert_error(["run", "--limits", ""], "--limits:")
 
+    def test_a_dash_is_no_file(self):
+        for command, option in [("run --suites selftest", "out"), ("run --suites selftest", "json"), ("verdict s.h5", "nodes"),
+                                ("export s.h5 --csv", "output"), ("simulate", "output"), ("trend nights", "output")]:
+            with self.subTest(command=command, option=option):
+                self.assert_error([*command.split(), f"--{option}", "-"], f"--{option}: '-'")
+
     def test_value_given_twice(self):
         self.assert_error(["run", "--level", "smoke", "--level", "quick"], "--level: 2")
 
