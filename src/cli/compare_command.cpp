@@ -39,6 +39,8 @@ ExitCode compare_command(const Parsed& parsed) {
   check_outputs(outputs_of(values), parsed.positionals);
   const auto a = verdict::read_run_list(parsed.positionals[0], verdict::IndexUse::read);
   const auto b = verdict::read_run_list(parsed.positionals[1], verdict::IndexUse::read);
+  check_given_once("compare", a, {parsed.positionals[0]});
+  check_given_once("compare", b, {parsed.positionals[1]});
   const verdict::CompareResult result = verdict::compare(a, b, options);
   Attempts attempt;
   attempt([&] {

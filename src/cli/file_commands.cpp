@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -19,6 +20,7 @@
 #include "results/schema.hpp"
 #include "results/writer.hpp"
 #include "verdict/explain.hpp"
+#include "verdict/history_index.hpp"
 #include "verdict/join.hpp"
 #include "verdict/propose_limits.hpp"
 #include "verdict/references.hpp"
@@ -105,6 +107,20 @@ std::vector<Output> outputs_of(const OptionValues& values) {
 
 std::vector<std::string> references_of(const OptionValues& values) {
   return {values.text("limits"), values.text("baseline"), values.text("history")};
+}
+
+void check_given_once(const std::string& command, const std::vector<verdict::Snapshot>& runs,
+                      const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs)
+    for (const std::string& name : verdict::names_of(input))
+      if (is_collection(name)) return;
+  std::map<std::pair<std::string, std::string>, std::string> seen;
+  for (const auto& run : runs) {
+    const auto [at, fresh] = seen.insert({{run.source.run_id, run.source.started}, run.source.file});
+    if (!fresh)
+      throw_usage(fmt::format("{}: {} is given twice{}: it is one run", command, run.source.file,
+                              at->second == run.source.file ? "" : fmt::format(", also as {}", at->second)));
+  }
 }
 
 void write_outputs(const OptionValues& values, const results::Results& results,

@@ -8,6 +8,7 @@
 #include "report/report.hpp"
 #include "verdict/join.hpp"
 #include "verdict/references.hpp"
+#include "verdict/snapshot.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
@@ -18,6 +19,10 @@ report::Style style_of(const OptionValues& values);
 std::vector<Output> outputs_of(const OptionValues& values);
 /// The files that the verdict is judged by.
 std::vector<std::string> references_of(const OptionValues& values);
+/// Throws Error(usage) where a run is among them twice: it would count as another one, which agrees with it.
+/// A directory may hold copies.
+void check_given_once(const std::string& command, const std::vector<verdict::Snapshot>& runs,
+                      const std::vector<std::string>& inputs);
 /// Attempts to write the machine outputs and, of what `page` returns, --report.
 void write_outputs(const OptionValues& values, const results::Results& results,
                    const results::VerdictData& verdict, const std::function<std::string()>& page,

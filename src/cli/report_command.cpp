@@ -128,6 +128,9 @@ ExitCode report_command(const Parsed& parsed) {
     page = page_of_directory(last, values, references, std::move(extras));
   } else {
     const results::Results results = results::load(last);
+    std::vector<verdict::Snapshot> all = extras.compared;
+    all.emplace_back().source = {name_of(last), results.info.run_id, results.info.started, ""};
+    check_given_once("report", all, parsed.positionals);
     page = page_of(last, results, verdict_options(results, values, references), std::move(extras));
   }
   write_file("--output", output, [&](std::ostream& out) { out << page; });
@@ -140,6 +143,7 @@ ExitCode trend_command(const Parsed& parsed) {
   const std::string& input = parsed.positionals.front();
   check_outputs({{"--output", values.text("output")}}, {input});
   const auto runs = verdict::read_run_list(input, verdict::IndexUse::read);
+  check_given_once("trend", runs, {input});
   if (runs.size() < 2)
     throw_usage(fmt::format("trend: {} holds {} run{}: at least two runs are needed", input, runs.size(),
                             runs.size() == 1 ? "" : "s"));

@@ -95,6 +95,17 @@ class Compare(FleetTest):
         self.assertTrue(told["metrics"][0]["paired"])
         self.assertEqual(sorted(p.name for p in (self.dir / "later").iterdir()), ["b1.h5", "b2.h5"])
 
+    def test_a_run_given_twice_is_named(self):
+        self.make("a.h5")
+        self.make("b.h5", seed=2, started="2026-01-02T00:00:00Z")
+        (self.dir / "copy.h5").write_bytes((self.dir / "a.h5").read_bytes())
+        for args, line in [(["compare", "a.h5,a.h5", "b.h5"], "compare: a.h5 twice"), (["compare", "b.h5", "a.h5,copy.h5"], "compare: copy.h5 twice a.h5"),
+                           (["trend", "a.h5,a.h5", "-o", "t.html"], "trend: a.h5 twice"), (["report", "a.h5", "a.h5", "-o", "p.html"], "report: a.h5 twice"),
+                           (["report", "a.h5,b.h5", "a.h5", "-o", "p.html"], "report: a.h5 twice")]:
+            with self.subTest(args):
+                self.assert_error(args, line)
+        self.assert_code(self.assay("trend", "a.h5,b.h5", "-o", "t.html"), 0)
+
     def test_another_case_key_is_refused_unless_told(self):
         self.make("a.h5")
         self.make("b.h5", key="fedcba9876543210")
