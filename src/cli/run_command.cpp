@@ -17,10 +17,12 @@
 #include "cli/terminal.hpp"
 #include "device/backend.hpp"
 #include "report/report.hpp"
+#include "results/writer.hpp"
 #include "run/fault_plan.hpp"
 #include "run/launcher.hpp"
 #include "run/plan_warnings.hpp"
 #include "run/relauncher.hpp"
+#include "run/run_file.hpp"
 #include "run/session.hpp"
 #include "topology/fabric.hpp"
 #include "verdict/verdict.hpp"
@@ -149,27 +151,49 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
   return config;
 }
 
+namespace {
+
+/// What a run reads and writes. Only where these files will be written; elsewhere the folder may not exist.
+void check_files(const Config& config) {
+  if (!speaks_for_all()) return;
+  std::vector<std::string> inputs = references_of(config.options);
+  for (const char* name : {"topology", "config", "exclude", "resume"})
+    inputs.push_back(config.options.text(name));
+  std::vector<Output> outputs = outputs_of(config.options);
+  check_outputs(outputs, inputs);
+  outputs.push_back({"--out", config.out});
+  check_distinct(outputs);
+  for (const char* name : {"baseline", "history"}) {
+    if (config.options.has(name) && access(config.options.text(name).c_str(), R_OK) != 0)
+      throw_usage(fmt::format("--{}: cannot read '{}'", name, config.options.text(name)));
+  }
+}
+
+/// What a run finds out when it makes its file.
+void check_out(const Config& config) {
+  if (!speaks_for_all() || !config.options.has("out")) return;
+  const std::string file = file_of_segment(config, 1).string();
+  check_results_output("--out", file, config.force);
+  const auto partial = results::partial_of(file);
+  std::error_code ignored;
+  if (!config.force && std::filesystem::exists(partial, ignored))
+    throw_usage(
+        fmt::format("{} exists: a run is writing it, or was interrupted (assay recover, --resume, --force)",
+                    partial.string()));
+}
+
+}  // namespace
+
 ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites) {
   const Config config = resolve_config(parsed, suites, quoted_command_line(argc, argv));
   if (parsed.command->name == "plan") {
+    check_files(config);
+    check_out(config);
     return plan_session(&argc, &argv, config, std::move(suites),
                         [](const std::string& text) { print(text); });
   }
   if (const auto how = relaunch_of(config, parsed)) return run_relaunched(config, *how);
-  if (speaks_for_all()) {
-    // Only where these files will be written; elsewhere the folder may not exist.
-    std::vector<std::string> inputs = references_of(config.options);
-    for (const char* name : {"topology", "config", "exclude", "resume"})
-      inputs.push_back(config.options.text(name));
-    std::vector<Output> outputs = outputs_of(config.options);
-    check_outputs(outputs, inputs);
-    outputs.push_back({"--out", config.out});
-    check_distinct(outputs);
-    for (const char* name : {"baseline", "history"}) {
-      if (config.options.has(name) && access(config.options.text(name).c_str(), R_OK) != 0)
-        throw_usage(fmt::format("--{}: cannot read '{}'", name, config.options.text(name)));
-    }
-  }
+  check_files(config);
   RunHooks hooks;
   hooks.report = [&config](const RunReport& run) { report_run(config, run); };
   return run_session(&argc, &argv, config, std::move(suites), hooks);

@@ -197,6 +197,16 @@ class Smoke(harness.CliTest):
         self.assertRegex(result.stderr, r"planned in \S+ .*\bmemory\b.* \S+ MiB")
         self.assertEqual(self.left_behind(), [])
 
+    def test_plan_refuses_what_run_refuses(self):
+        self.write("r.h5", "precious")
+        (self.dir / "s.h5.partial").mkdir()
+        for arguments, line in [(["--out", "r.h5"], "r.h5 exists --force"), (["--out", "s.h5"], "s.h5.partial exists"), (["--out", "no/such/r.h5"], "--out:"),
+                                (["--json", "no/such/v.json"], "--json:"), (["--history", "none"], "--history:")]:
+            for command in ("run", "plan"):
+                with self.subTest(command=command, arguments=arguments):
+                    self.assert_error([command, "--suites", "selftest", *arguments], "no/such" if command == "run" and "no/such/r.h5" in arguments else line)
+        self.assert_code(self.assay("plan", "--suites", "selftest", "--out", "r.h5", "--force"), 0)
+
     def test_names_that_match_nothing_are_told_before_the_run(self):
         self.write("l.toml", '[[limit]]\nmetric = "gemm/fp32-*:throughput"\nmin = "1 GFLOP/s"\n'
                              '[[limit]]\nmetric = "gemm/fq32-*:throughput"\nmin = "1 GFLOP/s"\n')
