@@ -236,10 +236,11 @@ CommandSpec man_command_spec() {
 }  // namespace
 
 std::vector<CommandSpec> make_commands(const Suites& suites) {
-  return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),   inspect_command_spec(),
-          verdict_command_spec(),   compare_command_spec(),    export_command_spec(), schema_command_spec(),
-          recover_command_spec(),   simulate_command_spec(),   import_command_spec(), report_command_spec(),
-          trend_command_spec(),     completion_command_spec(), man_command_spec()};
+  return {run_command_spec(suites),      plan_command_spec(suites), list_command_spec(),
+          inspect_command_spec(),        verdict_command_spec(),    compare_command_spec(),
+          export_command_spec(),         schema_command_spec(),     recover_command_spec(),
+          simulate_command_spec(suites), import_command_spec(),     report_command_spec(),
+          trend_command_spec(),          completion_command_spec(), man_command_spec()};
 }
 
 }  // namespace assay::cli

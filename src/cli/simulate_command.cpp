@@ -10,8 +10,11 @@
 #include "base/error.hpp"
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"
+#include "config/suggest.hpp"
 #include "report/report.hpp"
 #include "results/save.hpp"
+#include "simulate/catalogue.hpp"
+#include "simulate/fault.hpp"
 #include "simulate/simulate.hpp"
 #include "verdict/references.hpp"
 #include "verdict/verdict.hpp"
@@ -31,7 +34,14 @@ OptionSpec option(const char* name, OptionKind kind, const char* default_text, c
   return spec;
 }
 
-std::vector<OptionSpec> simulate_options() {
+std::vector<simulate::Declared> declared_by(const Suites& suites) {
+  std::vector<simulate::Declared> declared;
+  for (const auto& suite : suites)
+    declared.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
+  return declared;
+}
+
+std::vector<OptionSpec> simulate_options(const std::string& suites) {
   using enum OptionKind;
   std::vector<OptionSpec> options = {
       option("nodes", integer, "8", "N", "nodes"),
@@ -39,9 +49,8 @@ std::vector<OptionSpec> simulate_options() {
       option("nics-per-node", integer, "", "K", "NICs of every node; one per device when not given"),
       option("leaves", integer, "0", "L", "leaf switches of the NICs; 0: unknown"),
       option("chassis", integer, "0", "N", "nodes of a chassis, recorded in the inventory; 0: unknown"),
-      option(
-          "metrics", list, "gemm,memory", "LIST",
-          "suites (gemm, memory, p2p, allreduce), globs on suite/case:metric, or a number of device metrics"),
+      option("metrics", list, "gemm,memory", "LIST",
+             "globs on suite/case:metric, a number of device metrics, or suites"),
       option("between-cv", text, "0.5%", "CV",
              "spread of the true rates of healthy devices, e.g. 0.5% or 0.005"),
       option("uneven", text, "0%", "SHARE",
@@ -79,6 +88,7 @@ std::vector<OptionSpec> simulate_options() {
   for (OptionSpec& spec : options) {
     if (spec.name == "fault") spec.repeatable = true;
     if (spec.name == "output") spec.short_name = 'o';
+    if (spec.name == "metrics") spec.help += " (" + suites + ")";
   }
   return options;
 }
@@ -117,9 +127,7 @@ simulate::Population population_of(const std::string& text) {
 
 /// The metrics that `items` name, with what the suites of this build declare of them.
 std::vector<simulate::MetricModel> metrics_of(const std::vector<std::string>& items, const Suites& suites) {
-  std::vector<simulate::Declared> declared;
-  for (const auto& suite : suites)
-    declared.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
+  const auto declared = declared_by(suites);
   auto metrics = simulate::pick_metrics(items, simulate::models_of(declared));
   simulate::describe(metrics, declared);
   return metrics;
@@ -171,20 +179,21 @@ simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
 
 }  // namespace
 
-CommandSpec simulate_command_spec() {
+CommandSpec simulate_command_spec(const Suites& suites) {
   return {"simulate",
           "write the results file of a synthetic cluster, judge it",
           "assay simulate -o FILE [OPTIONS]",
           {},
-          simulate_options(),
+          simulate_options(join(simulate::suites_of(simulate::models_of(declared_by(suites))))),
           {"assay simulate --nodes 64 --fault slow:node=17,percent=5 -o s.h5",
            "assay simulate --nodes 128 --leaves 8 --metrics p2p -o n.h5"},
-          "Faults are kind:key=value,...; kinds: slow, drift, throttle, slowlink, bitflip,\n"
-          "hang, lost, missing, dead (value=0, inf, -inf or a negative number in place of a\n"
-          "rate); keys:\n"
-          "node=3+7 or 2-5, device, nic, leaf, pair=SRC>DST (ranks), suite, case, metric,\n"
-          "percent or factor, value, duty, direction=tx|rx, target, what.\n"
-          "Exit codes as of run: 0 PASS, 2 FAIL, 3 INCONCLUSIVE, 4 usage."};
+          wrapped("",
+                  "Faults are kind:key=value,...; kinds: " + join(simulate::fault_kinds()) +
+                      ". value of dead: 0, inf, -inf or a negative number in place of a rate. Keys:",
+                  0) +
+              "node=3+7 or 2-5, device, nic, leaf, pair=SRC>DST (ranks), suite, case, metric,\n"
+              "percent or factor, value, duty, direction=tx|rx, target, what.\n"
+              "Exit codes as of run: 0 PASS, 2 FAIL, 3 INCONCLUSIVE, 4 usage."};
 }
 
 ExitCode simulate_command(const Parsed& parsed, const std::string& command_line, const Suites& suites) {

@@ -6,7 +6,7 @@
 
 namespace assay::cli {
 
-CommandSpec simulate_command_spec();
+CommandSpec simulate_command_spec(const Suites& suites);
 
 /// `assay simulate`: a synthetic cluster, screened, confirmed, judged and stored like a real run.
 ExitCode simulate_command(const Parsed& parsed, const std::string& command_line, const Suites& suites);

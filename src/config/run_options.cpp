@@ -23,6 +23,12 @@ OptionSpec presentation(OptionSpec spec) {
   return spec;
 }
 
+/// Set where assay launches itself again.
+OptionSpec internal(OptionSpec spec) {
+  spec.hidden = true;
+  return presentation(std::move(spec));
+}
+
 OptionSpec output_file(const char* name, const char* help) {
   OptionSpec spec = option(name, OptionKind::path, "", "FILE", help);
   spec.use = OptionUse::output_file;
@@ -80,13 +86,13 @@ std::vector<OptionSpec> where_to_run() {
       presentation(option("relaunch", integer, "2", "N",
                           "with a launcher: launch again up to N times without nodes that were lost, within "
                           "the level's time; not a soak of several segments")),
-      presentation(option("spent", seconds, "0", "TIME",
-                          "internal, set where assay launches itself again: the level's time used before; "
-                          "ranks leave the exit code to the results file")),
-      presentation(option("absent", text, "", "NODE=WHY",
-                          "internal, set where assay launches itself again: a node that did not answer when "
-                          "the run was to begin, and why",
-                          {}, true)),
+      internal(option("spent", seconds, "0", "TIME",
+                      "internal, set where assay launches itself again: the level's time used before; "
+                      "ranks leave the exit code to the results file")),
+      internal(option("absent", text, "", "NODE=WHY",
+                      "internal, set where assay launches itself again: a node that did not answer when "
+                      "the run was to begin, and why",
+                      {}, true)),
       presentation(option("config", path, "", "FILE",
                           "TOML file with options by their long names; the command line has precedence")),
   };

@@ -211,6 +211,14 @@ void describe(std::vector<MetricModel>& models, const std::vector<Declared>& sui
     }
 }
 
+std::vector<std::string> suites_of(const std::vector<MetricModel>& further) {
+  std::vector<std::string> suites;
+  for (const auto* list : {&catalogue(), &further})
+    for (const auto& m : *list)
+      if (std::find(suites.begin(), suites.end(), m.suite) == suites.end()) suites.push_back(m.suite);
+  return suites;
+}
+
 std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items,
                                       const std::vector<MetricModel>& further) {
   std::vector<MetricModel> picked;
@@ -225,17 +233,16 @@ std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items,
       continue;
     }
     bool found = false;
-    std::string suites;
     for (const auto* list : {&catalogue(), &further}) {
       for (const auto& m : *list) {
         const bool hit =
             m.suite == item || glob_match(item, m.path()) || glob_match(item, m.suite + "/" + m.name);
         if (hit) add(m);
         found = found || hit;
-        if ((", " + suites + ",").find(", " + m.suite + ",") == std::string::npos)
-          suites += (suites.empty() ? "" : ", ") + m.suite;
       }
     }
+    std::string suites;
+    for (const std::string& suite : suites_of(further)) suites += (suites.empty() ? "" : ", ") + suite;
     if (!found)
       throw_usage("'" + item + "' names no metric (a suite: " + suites +
                   "; a glob on suite/case:metric; or how many device metrics)");

@@ -51,6 +51,9 @@ results::Judging judging_without_suite(const MetricModel& model);
 /// out.
 void describe(std::vector<MetricModel>& models, const std::vector<Declared>& suites);
 
+/// The suites that have any, in the order of the lists.
+std::vector<std::string> suites_of(const std::vector<MetricModel>& further);
+
 /// The metrics that the items of a list name: a suite, a glob on suite/case:metric ("memory/triad*"), or a
 /// number N, the first N device metrics of the default list. Throws Error(usage) naming an item that names
 /// nothing.

@@ -68,6 +68,12 @@ bool Fault::hits_metric(const std::string& suite_name, const std::string& case_n
   return hits_case(suite_name, case_name) && glob_match(metric, metric_name);
 }
 
+std::vector<std::string> fault_kinds() {
+  std::vector<std::string> names;
+  for (const KindRow& row : kinds()) names.emplace_back(row.name);
+  return names;
+}
+
 Fault parse_fault(const std::string& typed) {
   Fault fault;
   fault.text = typed;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "config/fault_grammar.hpp"
 
@@ -28,6 +29,9 @@ struct Fault : CommonFault {
     return !nics.everything() || !leaves.everything() || kind == Kind::slowlink;
   }
 };
+
+/// The kinds that can be asked for, in the order of the table that reads them.
+std::vector<std::string> fault_kinds();
 
 /// Throws Error(usage) in one line naming the part that is wrong.
 Fault parse_fault(const std::string& text);

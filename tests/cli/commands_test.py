@@ -37,6 +37,19 @@ class Help(harness.CliTest):
         self.assertIn("--gemm.dtypes", text)
         self.assertIn("--memory.fraction", text)
         self.assertNotIn("selftest", text)
+        for command in ("run", "plan"):
+            for name in ("--spent", "--absent", "internal,"):
+                self.assertNotIn(name, self.assay(command, "--help").stdout)
+
+    def test_simulate_tells_all_that_it_takes(self):
+        text = " ".join(self.assay("simulate", "--help").stdout.split())
+        kinds = re.search(r"kinds: ([a-z, ]+)\.", text).group(1).split(", ")
+        self.assertLessEqual({"slow", "bitflip", "corrupt", "crash", "lost", "dead"}, set(kinds))
+        for kind in kinds:
+            self.assertNotIn("unknown", self.assay("simulate", "-o", "s.h5", "--fault", f"{kind}:node=99,percent=5").stderr)
+        for suite in re.search(r"or suites \(([a-z0-9, ]+)\)", text).group(1).split(", "):
+            self.assert_code(self.assay("simulate", "--metrics", suite, "-o", f"{suite}.h5"), 0)
+        self.assertIn("storage.h5", self.left_behind())
 
 
 class Version(harness.CliTest):
