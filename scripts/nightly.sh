@@ -127,7 +127,14 @@ thin
   site_summary night "$code" "$directory"
   if [ "$code" -eq 2 ]; then site_drain "$directory/run.h5"; fi
 } >"$directory/summary.txt"
-site_log nightly "$code" "$(head -n 1 "$directory/summary.txt") $directory"
+where=" $directory"
+# Wrong options are told and are no night: nothing of it stays but its line in the log.
+if [ "$code" -eq 4 ] && [ ! -e "$directory/run.h5" ]; then where=": $(sed -n 's/^assay: //p' "$directory/run.log" | tail -n 1)"; fi
+site_log nightly "$code" "$(head -n 1 "$directory/summary.txt")$where"
 if [ "$quiet" -eq 0 ] || ! head -n 1 "$directory/summary.txt" | grep -q ': PASS (exit 0)'; then cat "$directory/summary.txt"; fi
 site_notify "$directory/summary.txt"
+if [ "$where" != " $directory" ]; then
+  rm -rf "$directory"
+  rmdir "${directory%/*}" 2>/dev/null || true  # unless another night of the day is there
+fi
 exit "$code"

@@ -82,6 +82,29 @@ site_log() {  # KIND CODE TEXT
   printf '%s %s job=%s exit=%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" "${SLURM_JOB_ID:--}" "$2" "$3" >>"$ASSAY_RESULTS/log"
 }
 
+# The same of one node, also where the log cannot be written: nobody reads what a prolog prints.
+site_note() {  # KIND CODE TEXT
+  site_log "$1" "$2" "$(hostname -s): $3" 2>/dev/null || logger -t assay "$1 exit=$2 $3" 2>/dev/null || true
+}
+
+# For prolog.sh and healthcheck.sh, whose failure would keep jobs away: wrong settings end them with 0 and a line in the log.
+site_load_or_leave() {  # KIND
+  local why
+  if why=$( (site_load) 2>&1); then
+    site_load
+    return
+  fi
+  printf '%s\n' "$why" >&2
+  # Without settings nobody knows where the log is.
+  if (site_settings) >/dev/null 2>&1; then
+    site_settings
+    site_note "$1" 4 "not tested: $why"
+  else
+    logger -t assay "$1 exit=4 not tested: $why" 2>/dev/null || true
+  fi
+  exit 0
+}
+
 # Runs a command and passes on what the batch system sends ahead of its limit (USR1, USR2) and an end on request (TERM,
 # INT), so that the run ends in order. Returns its exit code; `site_signalled` is USR1 or TERM once one came. The caller's own traps
 # are back after it.
@@ -162,7 +185,7 @@ site_check_node() {  # KIND SUITES SECONDS
   if [ "$others" = unknown ]; then note=' (other jobs may run here: scontrol listpids fails)'; fi
   line=$(grep -E '^(PASS|WARN|FAIL|INCONCLUSIVE) ' "$ASSAY_STATE/$kind.txt" || grep . "$ASSAY_STATE/$kind.txt" || printf 'nothing said')
   line=${line##*$'\n'}$note
-  site_log "$kind" "$code" "$(hostname -s): $line" 2>/dev/null || logger -t assay "$kind exit=$code $line" 2>/dev/null || true
+  site_note "$kind" "$code" "$line"
   if [ "$code" -eq 0 ] && [ -z "$others" ] && [[ $line == PASS\ * ]]; then site_passed=yes; fi
   if [ "$code" -ne 2 ]; then return 0; fi
   if [ -n "$others" ] && ! site_hard_fault "${file%.h5}.json"; then
@@ -233,7 +256,7 @@ site_summary() {  # KIND CODE DIRECTORY
     awk '{ n[$2]++; if ($2 == "FAIL") bad = bad " " $1 } END { for (s in n) out = out ", " n[s] " " s
       printf "%s%s", out, bad == "" ? "" : ":" bad }' "$3/nodes.txt"
   fi
-  printf '\n%s\n' "$3/run.h5"
+  if [ -e "$3/run.h5" ]; then printf '\n%s\n' "$3/run.h5"; else printf '\nno results file\n'; fi
   if [ -s "$3/report.html" ]; then printf '%s\n' "$3/report.html"; fi
   # Read to its end: under pipefail a closed pipe is an error.
   if [ -s "$3/verdict.txt" ]; then awk '!/^simulated: / && n++ < 60' "$3/verdict.txt"; fi

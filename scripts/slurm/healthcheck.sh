@@ -4,13 +4,27 @@
 # counters of the node; nothing is loaded. Drains as ASSAY_DRAIN says, and resumes what it drained itself once that passes.
 set -u
 
+usage() {
+  cat <<'TEXT'
+Usage: scripts/slurm/healthcheck.sh
+
+For HealthCheckProgram= in slurm.conf: looks at inventory and error counters of this node and loads nothing. Drains as
+ASSAY_DRAIN says, and resumes what it drained itself once that passes. Takes no options; settings: ASSAY_SITE=FILE, or
+/etc/assay/site.conf (scripts/site.conf lists all).
+
+Exit code: 0. The result is a line in the log and in ASSAY_STATE/healthcheck.txt.
+TEXT
+}
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/site.sh
 . "$here/site.sh"
 
 export PATH=$PATH:/usr/local/bin:/usr/bin:/bin
-(site_load) || exit 0
-site_load
+case "${1:-}" in
+  --help | -h) usage; exit 0 ;;
+esac
+site_load_or_leave healthcheck
 safe_directory ASSAY_STATE "$ASSAY_STATE" || exit 0
 drained=$ASSAY_STATE/healthcheck.drained
 if ! site_check_node healthcheck inventory 45; then

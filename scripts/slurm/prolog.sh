@@ -6,13 +6,28 @@
 # node. The result is in ASSAY_STATE/prolog.txt.
 set -u
 
+usage() {
+  cat <<'TEXT'
+Usage: scripts/slurm/prolog.sh
+
+For Prolog= in slurm.conf: tests all devices of this node for at most 45 seconds before a job gets it, at most once in
+ASSAY_PROLOG_EVERY seconds. Takes no options; settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf
+lists all).
+
+Exit code: 1 on a FAIL with ASSAY_DRAIN=apply, after which Slurm drains the node; 0 of all else, which is a line in the
+log. The result is in ASSAY_STATE/prolog.txt.
+TEXT
+}
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/site.sh
 . "$here/site.sh"
 
 export PATH=$PATH:/usr/local/bin:/usr/bin:/bin
-(site_load) || exit 0
-site_load
+case "${1:-}" in
+  --help | -h) usage; exit 0 ;;
+esac
+site_load_or_leave prolog
 safe_directory ASSAY_STATE "$ASSAY_STATE" || exit 0
 stamp=$ASSAY_STATE/prolog.passed
 passed() { [ -f "$stamp" ] && (($(date +%s) - $(stat -c %Y "$stamp") < ASSAY_PROLOG_EVERY)); }
@@ -20,8 +35,7 @@ if passed; then exit 0; fi
 # The prolog of another job may be testing this node: what it finds counts, and a node that did not pass is tested again.
 exec 9>"$ASSAY_STATE/prolog.lock"
 if ! flock -w 60 9; then
-  site_log prolog 3 "$(hostname -s): not tested: another prolog holds $ASSAY_STATE/prolog.lock" 2>/dev/null ||
-    logger -t assay 'prolog exit=3 not tested: another prolog holds the lock' 2>/dev/null || true
+  site_note prolog 3 "not tested: another prolog holds $ASSAY_STATE/prolog.lock"
   exit 0
 fi
 if passed; then exit 0; fi

@@ -197,10 +197,26 @@ class NodeChecks(place.SiteTest):
         self.assert_code(self.script("slurm/prolog.sh"), 0)
         self.runs("sys.exit(5)\n")
         self.assert_code(self.script("slurm/prolog.sh"), 0)
-        self.node_settings(ASSAY="no-such-program")
-        self.assert_code(self.script("slurm/prolog.sh"), 0)
-        self.assert_code(self.script("slurm/prolog.sh", env={"ASSAY_SITE": "/nonexistent"}), 0)
         self.assertEqual(self.calls(), [])
+
+    def test_wrong_settings_are_a_line_in_the_log(self):
+        self.node_settings(ASSAY="no-such-program")
+        self.program("logger", f'#!/bin/sh\necho "$*" >>"{self.dir}/syslog"\n')
+        for kind in ("prolog", "healthcheck"):
+            with self.subTest(kind):
+                self.assert_code(self.script(f"slurm/{kind}.sh"), 0)
+                self.assertRegex((self.results / "log").read_text(), rf" {kind} job=- exit=4 \S+: not tested: .*no program 'no-such-program'\n$")
+                self.assert_code(self.script(f"slurm/{kind}.sh", env={"ASSAY_SITE": "/nonexistent"}), 0)
+                self.assertRegex((self.dir / "syslog").read_text(), rf"-t assay {kind} exit=4 not tested: .*cannot read '/nonexistent'\n$")
+        self.assertEqual(self.ran(), 0)
+
+    def test_help_tests_nothing(self):
+        for kind in ("prolog", "healthcheck"):
+            for option in ("--help", "-h"):
+                result = self.script(f"slurm/{kind}.sh", option, env={"ASSAY_SITE": "/nonexistent"})
+                self.assert_code(result, 0)
+                self.assertTrue(result.stdout.startswith(f"Usage: scripts/slurm/{kind}.sh\n"), result.stdout)
+        self.assertEqual(self.ran(), 0)
 
     def beside(self, *jobs):
         (self.slurm / "pids").write_text("PID      JOBID    STEPID   LOCALID GLOBALID\n" + "".join(f"{i}      {job}      batch    0       0\n" for i, job in enumerate(jobs)))

@@ -148,8 +148,15 @@ class Nightly(place.SiteTest):
         self.assertIn("INCONCLUSIVE (exit 3)", result.stdout)
         self.assertRegex(result.stdout, r"no results: .*\b1\nthe fabric is on fire\n")
         self.assertIn(" exit=3 ", (self.results / "log").read_text())
-        self.runs("sys.exit(4)\n")
-        self.assert_code(self.night(SLURM_JOB_ID="2"), 4)
+
+    def test_wrong_options_leave_no_directory(self):
+        self.runs('print("assay: --bogus: unknown option of run", file=sys.stderr); sys.exit(4)\n')
+        result = self.night("--bogus")
+        self.assert_code(result, 4)
+        self.assertIn("--bogus: unknown option", result.stdout)
+        self.assertNotIn("run.h5", result.stdout)
+        self.assertRegex((self.results / "log").read_text(), r" exit=4 .*: --bogus: unknown option of run\n$")
+        self.assertEqual(sorted(path.name for path in self.results.iterdir()), ["history", "log"])
 
     def test_old_samples_go_and_verdicts_stay(self):
         self.made(nodes=2)
