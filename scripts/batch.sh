@@ -17,7 +17,9 @@ Whole nodes are asked for. How many ranks a node gets is found out there: one pe
   --nodes N      nodes to ask for (default: what the command line of the batch system says; kubernetes: 4)
   --gpus N       GPUs of a node, 0 for none. pbs, lsf and kubernetes give a job only those it asks for, so there it must be said;
                  slurm and flux give a job that has the node for itself all of them
-  --cores N      cores of a node. pbs gives a job only those it asks for, so there it must be said; the others give all
+  --cores N      cores of a node. pbs gives a job only those it asks for, so there it must be said; kubernetes: that a node has
+                 free (default: 8); the others give all
+  --memory N     kubernetes: GiB of memory that a node has free (default: 32)
   --image IMAGE  kubernetes: the container image with assay in it
 
 scripts/slurm/*.sbatch are these scripts for Slurm. Only those for Slurm have been run; of the others, the syntax is checked.
@@ -38,7 +40,7 @@ soak|45|180|One segment of a soak, which submits the next without the nodes that
 TABLE
 }
 
-system=${1:-} kind=${2:-} nodes='' gpus='' cores='' image=assay:latest
+system=${1:-} kind=${2:-} nodes='' gpus='' cores='' memory=32 image=assay:latest
 case "$system" in --help | -h) usage; exit 0 ;; esac
 [ "$#" -ge 2 ] || wrong 'usage: batch.sh SYSTEM KIND (try --help)'
 shift 2
@@ -48,6 +50,7 @@ while [ "$#" -gt 0 ]; do
     --nodes) [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || wrong "--nodes takes a number, not '$2'"; nodes=$2 ;;
     --gpus) [[ $2 =~ ^[0-9]{1,4}$ ]] || wrong "--gpus takes a number, not '$2'"; gpus=$2 ;;
     --cores) [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] || wrong "--cores takes a number, not '$2'"; cores=$2 ;;
+    --memory) [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || wrong "--memory takes a number of GiB, not '$2'"; memory=$2 ;;
     --image) [[ $2 =~ ^[A-Za-z0-9._/:@-]+$ ]] || wrong "--image: '$2' is no image"; image=$2 ;;
     *) wrong "unknown option $1 (try --help)" ;;
   esac
@@ -113,7 +116,7 @@ case "$system" in
     footer '/usr/share/assay/scripts' ;;
   kubernetes)
     limits=''
-    if [ "$gpus" != 0 ]; then limits=$(printf '\n              resources: {limits: {nvidia.com/gpu: %s}}' "$gpus"); fi
+    if [ "$gpus" != 0 ]; then limits=$(printf '\n                limits: {nvidia.com/gpu: %s}' "$gpus"); fi
     cat <<YAML
 # SPDX-License-Identifier: Apache-2.0
 # $what Made by scripts/batch.sh kubernetes $kind; change it there.
@@ -139,6 +142,7 @@ spec:
               image: $image
               # The signal comes ahead of the deadline, as from a batch system.
               command: ["timeout", "--signal=USR1", "$((minutes * 60 - ahead))", "/usr/share/assay/scripts/$kind.sh"]
+              resources: {requests: {cpu: 1, memory: 1Gi}}
               env:
                 - name: ASSAY_SITE
                   value: /etc/assay/site.conf
@@ -160,7 +164,17 @@ spec:
                   topologyKey: kubernetes.io/hostname
           containers:
             - name: worker
-              image: $image$limits
+              image: $image
+              # Memory of RDMA and of GPUs is locked.
+              securityContext: {capabilities: {add: [IPC_LOCK]}}
+              # What every node of the test has free: without requests it shares a node with anybody's load.
+              resources:
+                requests: {cpu: ${cores:-8}, memory: ${memory}Gi}$limits
+              volumeMounts:
+                - {name: shm, mountPath: /dev/shm}
+          volumes:
+            # Ranks of a node exchange data in shared memory, NCCL too; the 64 MiB of a container are too little.
+            - {name: shm, emptyDir: {medium: Memory}}
 YAML
     ;;
   *) wrong "SYSTEM is slurm, pbs, lsf, flux or kubernetes, not '$system'" ;;

@@ -121,6 +121,16 @@ class Batch(place.SiteTest):
                 for container in pod["containers"]:
                     self.assertEqual(container["image"], "registry.example/assay:1")
                     self.assertLessEqual({mount["name"] for mount in container.get("volumeMounts", [])}, volumes)
+                    self.assertEqual(set(container["resources"]["requests"]), {"cpu", "memory"})
+            worker = replicas["Worker"]["template"]["spec"]
+            self.assertEqual(worker["volumes"], [{"name": "shm", "emptyDir": {"medium": "Memory"}}])
+            self.assertEqual(worker["containers"][0]["volumeMounts"], [{"name": "shm", "mountPath": "/dev/shm"}])
+            self.assertEqual(worker["containers"][0]["securityContext"], {"capabilities": {"add": ["IPC_LOCK"]}})
+
+    def test_the_mpijob_asks_for_cores_and_memory(self):
+        said = self.text("kubernetes", "nightly", "--gpus", "8", "--cores", "96", "--memory", "900")
+        self.assertIn("requests: {cpu: 96, memory: 900Gi}\n                limits: {nvidia.com/gpu: 8}\n", said)
+        self.assertNotIn("limits:", self.text("kubernetes", "nightly", "--gpus", "0"))
 
     def test_wrong_use(self):
         for args, line in [(["slurm"], "usage: "), (["lsd", "nightly"], "SYSTEM is "), (["slurm", "daily"], "KIND is "),
