@@ -50,11 +50,14 @@ class MpiIoCase : GroupCase {
     }
     report();
     shared_.reset();
+    own_ = Descriptor();
+    together_.any(false);  // a file that a client has open does not survive its removal by another (NFS)
+    folder_.reset();
     together_.rethrow();
   }
 
  private:
-  /// The first rank makes it; the name goes when all have it open.
+  /// The first rank makes it, and keeps its name until all have closed it.
   void make_file() {
     const bool maker = group_.rank() == 0;
     std::string file;
@@ -82,7 +85,6 @@ class MpiIoCase : GroupCase {
       memory_.emplace(layout_.chunk_bytes());
     });
     if (!together_.any(false)) open_together(file);
-    if (maker) together_.guarded([&] { folder_->remove("mpiio"); });
     context_.record.parameter("chunk_bytes", layout_.chunk_bytes());
     context_.record.parameter("file_bytes", layout_.end());
   }

@@ -34,13 +34,13 @@ class SharedCase : GroupCase {
     evidence_.compare_with_caches(
         case_, transfer_ ? static_cast<double>(transfer_->layout().file_bytes()) : 0, context_.world);
     if (!write_) exchange();
-    together_.guarded([&] { folder_->vanish(); });
     if (!together_.any(false))
       series_ =
           sample_transfer(*transfer_, write_, case_, now_s() - begin, log_, together_, context_, evidence_);
     CaseRecord::Row* row = report_node(series_, transfer_ ? transfer_->chunk_bytes() : 0, evidence_,
                                        site_.paths[path_], case_, context_);
     report_all(row);
+    close_files();
     together_.rethrow();
   }
 
@@ -86,12 +86,15 @@ class SharedCase : GroupCase {
       if (!makes()) fd = open_made(own_, false, true);
       transfer_.emplace(std::move(fd), own_, number(context_.world.rank()), layout, *engine_, log_, context_);
     });
-    if (write_ && !together_.any(false)) drop_names();
+    together_.any(false);  // all are open
   }
 
-  /// Files vanish with the processes that have them open.
-  void drop_names() {
-    if (makes() && folder_) folder_->remove(fmt::format("{:06}", context_.world.rank()));
+  /// Names go when no rank has a file open any more. A file that one client has open does not survive its
+  /// removal by another (NFS: ESTALE).
+  void close_files() {
+    transfer_.reset();
+    together_.any(false);
+    folder_.reset();
   }
 
   /// Each rank goes on with the file (or the records) that a rank of the next node has laid out. Files are
@@ -120,7 +123,6 @@ class SharedCase : GroupCase {
       transfer_->adopt(std::move(fd), path, number(from), layout);
     });
     together_.any(false);  // all are open
-    drop_names();
   }
 
   /// What all nodes moved together: the sum over the longest time of each sample, which all ranks begin at

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite that reads and writes files on file systems that are full, read-only, gone or broken, mounted for each test."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -154,6 +155,23 @@ class Mounts(StorageTest):
                 if "umount" not in vanish.__name__:
                     subprocess.run(["umount", "-l", self.data], capture_output=True, check=False)
                 self.assertEqual(list(self.data.iterdir()), [], "nothing is written beneath the mount")
+
+    def test_files_keep_their_names_while_a_rank_has_them_open(self):
+        """On NFS a file that one client has open does not survive its removal by another."""
+        seen, removed = set(), set()
+        with self.begun("--cases", "storage/shared-*", shared=True, at_files=True) as process:
+            while process.poll() is None:
+                for pid in self.processes():
+                    with contextlib.suppress(OSError):
+                        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                            with contextlib.suppress(OSError):
+                                file = os.readlink(fd)
+                                if file.startswith(str(self.data)) and "/data-" in file:
+                                    (removed if file.endswith(" (deleted)") else seen).add(file)
+                time.sleep(0.01)
+        self.assertTrue(seen)
+        self.assertEqual(removed, set())
+        self.assertEqual(list(self.data.iterdir()), [])
 
     def test_bytes_changed_beneath_the_file_system_are_located(self):
         self.loop()
