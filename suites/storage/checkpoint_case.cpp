@@ -54,7 +54,7 @@ class CheckpointCase : GroupCase {
     together_.guarded([&] {
       write_engine_ = open_engine(context_, sequential_depth, sharers());
       read_engine_ = open_engine(context_, sequential_depth, sharers());
-      folder_.emplace(site_.paths[path_], site_.run);
+      folder_.emplace(site_.paths[path_], site_.run, site_.file_systems[path_]);
       layout = state_layout();
       direct_ = options.text("storage.page-cache") == "around";
       if (direct_) direct_ = static_cast<bool>(folder_->create(name_, true, true));

@@ -152,10 +152,11 @@ std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept {
   return std::min(asked != 0 ? asked : space.available / 10, space.available - reserve);
 }
 
-Folder::Folder(const std::string& parent, const std::string& run)
+Folder::Folder(const std::string& parent, const std::string& run, const std::optional<FileSystem>& expected)
     : parent_path_(parent), name_(Owner::self(run).name()) {
   parent_ = Descriptor(::open(parent.c_str(), directory_flags));
   if (!parent_) fail(parent, "open");
+  if (expected) expect_file_system(parent, *expected);
   path_ = parent + "/" + name_;
   if (::mkdirat(parent_.get(), name_.c_str(), 0700) != 0) fail(path_, "make");
   own_ = Descriptor(::openat(parent_.get(), name_.c_str(), directory_flags | O_NOFOLLOW));

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "suites/storage/file_system.hpp"
+
 namespace assay::storage {
 
 /// An open file descriptor.
@@ -59,8 +61,9 @@ std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept;
 /// following links; files are made in it and never opened where they exist.
 class Folder {
  public:
-  /// Throws Error(resource) naming path and reason.
-  Folder(const std::string& parent, const std::string& run);
+  /// Throws Error(resource) naming path and reason, also where `parent` lies in another file system than
+  /// `expected`: nothing is written beneath a mount that is gone.
+  Folder(const std::string& parent, const std::string& run, const std::optional<FileSystem>& expected = {});
   ~Folder();
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;

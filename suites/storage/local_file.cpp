@@ -82,7 +82,7 @@ void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLo
   where = site.paths[path];
   if (site.shared[path]) sharers *= static_cast<int>(context.topology.nodes.size());
   if (!on_gpus(c)) engine = open_engine(context, depth, sharers * files);
-  folder.emplace(where, site.run);
+  folder.emplace(where, site.run, site.file_systems[path]);
   Layout layout = agreed_layout(context, where, folder->space(), sharers);
   layout.split(files);
   if (on_gpus(c)) layout.chunk_blocks = std::min(layout.chunk_blocks, c.bytes / layout.block_bytes);

@@ -70,7 +70,7 @@ class MetadataCase : GroupCase {
   void enter() {
     partner_ = partner();
     together_.guarded([&] {
-      folder_.emplace(site_.paths[path_], site_.run);
+      folder_.emplace(site_.paths[path_], site_.run, site_.file_systems[path_]);
       const std::uint64_t most =
           allowed_bytes(context_, site_.paths[path_], folder_->space(), sharers()) / allocated_bytes;
       files_ = std::clamp<std::uint64_t>(most, 1, files_);

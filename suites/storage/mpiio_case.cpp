@@ -62,7 +62,7 @@ class MpiIoCase : GroupCase {
     const bool maker = group_.rank() == 0;
     std::string file;
     together_.guarded([&] {
-      folder_.emplace(site_.paths[path_], site_.run);
+      folder_.emplace(site_.paths[path_], site_.run, site_.file_systems[path_]);
       const Layout easy = agreed_layout(context_, site_.paths[path_], folder_->space(), sharers());
       layout_ = hard_layout(easy, group_.rank(), group_.size());
       layout_.chunks = 1;

@@ -76,10 +76,10 @@ class ServerCase {
     const bool direct = options.text("storage.page-cache") == "around";
     const std::size_t most = case_.parameters.at("most_servers").get<std::size_t>();
     const auto on_own = [&](std::size_t path, const std::string& server) {
-      files_.place("", site_.paths[path], site_.run, name, direct, most, server);
+      files_.place("", site_, path, name, direct, most, server);
     };
     together_.guarded([&] {
-      if (!tool_.empty()) return files_.place(tool_, site_.paths[path_], site_.run, name, direct, most, "");
+      if (!tool_.empty()) return files_.place(tool_, site_, path_, name, direct, most, "");
       std::set<std::string> met;
       for (std::size_t path = 0; path < site_.paths.size(); ++path) {
         if (!paths_of(context_.config)[path].shared(context_.topology.lacks)) continue;

@@ -164,9 +164,9 @@ std::string server_of_mount(const Mount& mount) {
   return is_name(server) ? server : std::string();
 }
 
-void ServerFiles::place(const std::string& tool, const std::string& directory, const std::string& run,
-                        const std::string& name, bool direct, std::size_t most, const std::string& server) {
-  folders_.push_back({std::make_unique<Folder>(directory, run), {}});
+void ServerFiles::place(const std::string& tool, const Site& site, std::size_t path, const std::string& name,
+                        bool direct, std::size_t most, const std::string& server) {
+  folders_.push_back({std::make_unique<Folder>(site.paths[path], site.run, site.file_systems[path]), {}});
   Folder& folder = *folders_.back().folder;
   if (tool == "lfs") return by_lfs(folder, name, direct, most);
   if (tool == "beegfs-ctl") return by_beegfs(folder, name, direct, most);

@@ -10,6 +10,7 @@
 
 #include "suites/storage/folder.hpp"
 #include "suites/storage/place.hpp"
+#include "suites/storage/site.hpp"
 
 namespace assay::storage {
 
@@ -37,8 +38,8 @@ class ServerFiles {
   };
   /// `tool`: lfs, beegfs-ctl, or empty where a directory is one server's. At most `most` servers, spread
   /// over all. Throws Refused, and Error(resource) where a tool fails.
-  void place(const std::string& tool, const std::string& directory, const std::string& run,
-             const std::string& name, bool direct, std::size_t most, const std::string& server);
+  void place(const std::string& tool, const Site& site, std::size_t path, const std::string& name,
+             bool direct, std::size_t most, const std::string& server);
 
   std::vector<File>& all() noexcept { return files_; }
   /// Of the least of the directories, for each file in it.

@@ -65,7 +65,7 @@ class SharedCase : GroupCase {
     Descriptor fd;
     together_.guarded([&] {
       engine_ = open_engine(context_, sequential_depth, context_.world.size());
-      folder_.emplace(site_.paths[path_], site_.run);
+      folder_.emplace(site_.paths[path_], site_.run, site_.file_systems[path_]);
       layout =
           agreed_layout(context_, site_.paths[path_], folder_->space(), context_.world.size(), least_bytes());
       if (hard_) layout = hard_layout(layout, context_.world.rank(), context_.world.size());

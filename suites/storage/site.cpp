@@ -53,6 +53,7 @@ Site look_at(const std::vector<std::string>& paths, std::uint64_t seed, Communic
   site.ranks = world.size();
   for (const std::string& path : paths) {
     site.paths.push_back(path);
+    site.file_systems.push_back(file_system_of(path));
     site.media_errors.push_back(std::numeric_limits<double>::quiet_NaN());
     site.removed.push_back(remove_leftovers(path));
     world.barrier();

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "suites/storage/file_system.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay::storage {
@@ -15,9 +17,10 @@ struct Site {
   std::string run;        ///< 16 hexadecimal digits: part of the names of all that is made
   std::uint64_t key = 0;  ///< of all words
   std::vector<std::string> paths;
-  std::vector<bool> shared;          ///< several nodes see the same files
-  std::vector<int> removed;          ///< directories of dead runs, by this rank
-  std::vector<double> media_errors;  ///< of their disks at the beginning; NaN: not told
+  std::vector<std::optional<FileSystem>> file_systems;  ///< that these lie in; none where it cannot be told
+  std::vector<bool> shared;                             ///< several nodes see the same files
+  std::vector<int> removed;                             ///< directories of dead runs, by this rank
+  std::vector<double> media_errors;                     ///< of their disks at the beginning; NaN: not told
   /// B/s of the node, as measured in each path alone, by `Case::operation`; on its first rank only.
   std::map<std::string, std::map<std::size_t, double>> alone;
   int ranks = 1;

@@ -109,9 +109,20 @@ void StorageSuite::run(const Case& c, Context& context) {
   try {
     dispatch(c, context);
   } catch (const storage::Refused& e) {
+    expect_same_mounts(c, context.config);  // else they are the reason, and no storage is accused
     e.tell(context);
     throw;
   }
+  expect_same_mounts(c, context.config);
+}
+
+void StorageSuite::expect_same_mounts(const Case& c, const Config& config) const {
+  const auto check = [&](std::size_t path) {
+    if (path < site_.paths.size() && site_.file_systems[path])
+      storage::expect_file_system(site_.paths[path], *site_.file_systems[path]);
+  };
+  if (c.parameters.contains("path_index")) return check(c.parameters.at("path_index").get<std::size_t>());
+  for (std::size_t path = 0; path < storage::paths_of(config).size(); ++path) check(path);
 }
 
 std::function<void(pid_t)> StorageSuite::clean_up(const Config& config) const {

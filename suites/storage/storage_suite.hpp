@@ -26,6 +26,9 @@ class StorageSuite final : public Suite {
 
  private:
   void dispatch(const Case& c, Context& context);
+  /// Throws Error(resource) where a directory of the case lies in another file system than when the run
+  /// began.
+  void expect_same_mounts(const Case& c, const Config& config) const;
 
   storage::Site site_;
 };

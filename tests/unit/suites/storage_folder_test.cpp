@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,6 +78,28 @@ TEST_F(StorageFolder, FollowsNoLinkOut) {
   EXPECT_THROW(folder.create("x", false, false), Error);
   EXPECT_FALSE(fs::exists(outside / "new"));
   fs::remove(fs::path(folder.path()) / "data-x");
+}
+
+TEST_F(StorageFolder, RefusesAFileSystemThatIsNotTheOneOfTheStart) {
+  const auto here = file_system_of(dir_), elsewhere = file_system_of("/proc");
+  ASSERT_TRUE(here && elsewhere);
+  EXPECT_EQ(elsewhere->type, "proc");
+  EXPECT_NO_THROW(Folder(dir_, run, here));
+  EXPECT_THROW(Folder(dir_, run, elsewhere), Error);
+  EXPECT_EQ(entries(), 0u) << "nothing is made beneath a mount that is gone";
+  EXPECT_EQ(what_changed(dir_, *here), "");
+  const std::string said = what_changed(dir_, *elsewhere);
+  EXPECT_NE(said.find(dir_.string() + ": lies in " + here->text()), std::string::npos) << said;
+  EXPECT_NE(said.find("lay in proc of proc"), std::string::npos) << said;
+  EXPECT_EQ(what_changed(dir_ / "absent", *here), "");
+}
+
+TEST(StorageFileSystems, ANetworkFileSystemMayBeMountedAgain) {
+  const FileSystem nfs{makedev(0, 40), "nfs4", "filer:/export"};
+  EXPECT_TRUE(is_same(nfs, {makedev(0, 41), "nfs4", "filer:/export"}));
+  EXPECT_FALSE(is_same(nfs, {makedev(0, 40), "nfs4", "other:/export"}));
+  EXPECT_FALSE(is_same(nfs, {makedev(8, 1), "ext4", "/dev/sda1"}));
+  EXPECT_FALSE(is_same({makedev(0, 50), "tmpfs", "none"}, {makedev(0, 51), "tmpfs", "none"}));
 }
 
 TEST_F(StorageFolder, RefusesWhatIsNoDirectory) {
