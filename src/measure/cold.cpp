@@ -60,8 +60,8 @@ std::optional<Moved> moved_now() {
 }
 
 bool counts_storage_alone(long type) noexcept {
-  constexpr long zfs = 0x2fc12fc1;
-  return type != zfs;
+  constexpr long zfs = 0x2fc12fc1, fuse = 0x65735546;
+  return type != zfs && type != fuse;
 }
 
 bool counts_storage_alone(const std::string& path) noexcept {

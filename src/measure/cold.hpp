@@ -16,7 +16,7 @@ struct Moved {
 std::optional<Moved> moved_now();
 
 /// Whether a file system (statfs(2): f_type) adds to these counters only what reached storage. ZFS adds what
-/// its own cache in memory answered, too.
+/// its own cache in memory answered, too. FUSE adds nothing for reads, and for writes what its daemon took.
 bool counts_storage_alone(long type) noexcept;
 /// The same of the file system that `path` lies in; false where it cannot be asked.
 bool counts_storage_alone(const std::string& path) noexcept;

@@ -11,6 +11,7 @@
 #include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/sequential.hpp"
+#include "suites/storage/slow_clients.hpp"
 #include "suites/storage/storage_plan.hpp"
 
 namespace assay::storage {
@@ -40,6 +41,7 @@ class SharedCase : GroupCase {
     CaseRecord::Row* row = report_node(series_, transfer_ ? transfer_->chunk_bytes() : 0, evidence_,
                                        site_.paths[path_], case_, context_);
     report_all(row);
+    tell_slow_client(row, site_.paths[path_], case_, context_);
     close_files();
     together_.rethrow();
   }

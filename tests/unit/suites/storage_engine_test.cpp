@@ -20,6 +20,7 @@
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/histogram.hpp"
 #include "suites/storage/random_case.hpp"
+#include "suites/storage/slow_clients.hpp"
 #include "suites/storage/storage_plan.hpp"
 #include "suites/storage/transfer.hpp"
 #include "suites/storage/word.hpp"
@@ -234,6 +235,7 @@ TEST(ThreadEngine, AThreadThatCannotWorkIsAnErrorOfTheCaller) {
 TEST(Cold, FileSystemsThatCountTheirOwnCacheProveNothing) {
   constexpr long zfs = 0x2fc12fc1, ext4 = 0xef53, nfs = 0x6969;
   EXPECT_FALSE(counts_storage_alone(zfs));
+  EXPECT_FALSE(counts_storage_alone(0x65735546L)) << "/proc/self/io has no reads of FUSE";
   EXPECT_TRUE(counts_storage_alone(ext4) && counts_storage_alone(nfs));
   EXPECT_FALSE(counts_storage_alone("/nowhere"));
   EXPECT_TRUE(std::isnan(StorageMeter(false, "/nowhere").moved()));
@@ -249,6 +251,16 @@ TEST(StorageLayout, FilesAreAsLargeAsTheyMustBeWhereThereIsSpace) {
     EXPECT_LT(layout.file_bytes(), least + layout.chunk_bytes());
   }
   EXPECT_EQ(sequential_layout(Level::extended, 10 * gib, 1, 20 * gib).file_bytes(), 10 * gib);
+}
+
+TEST(StorageCold, ClientsThatNothingCountsAreComparedRoughly) {
+  const double none = std::nan("");
+  EXPECT_EQ(slow_clients({20, 1, 21, 19}), std::vector<std::size_t>{1});
+  EXPECT_EQ(slow_clients({20, 1}), std::vector<std::size_t>{1});
+  EXPECT_EQ(slow_clients({20, 7, 21, 60}), std::vector<std::size_t>{}) << "caches explain a factor of three";
+  EXPECT_EQ(slow_clients({20, 1, none, 21}), std::vector<std::size_t>{1});
+  EXPECT_EQ(slow_clients({1, none, none}), std::vector<std::size_t>{}) << "nobody to compare it with";
+  EXPECT_EQ(slow_clients({}), std::vector<std::size_t>{});
 }
 
 }  // namespace
