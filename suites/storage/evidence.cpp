@@ -97,8 +97,10 @@ void Evidence::tell_cached(const std::string& where, const Case& c, Context& con
                 "{:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a part were in the "
                 "page cache before",
                 100 * moved_share(), c.path(), 100 * resident);
-  context.record.event("storage-cached", fmt::format("{}: {}: its rate is one of caches", where, why),
-                       entity);
+  const bool unknown = !server_cached && !disks_were_idle() && std::isnan(moved);
+  context.record.event(
+      "storage-cached",
+      fmt::format("{}: {}: its rate {} one of caches", where, why, unknown ? "may be" : "is"), entity);
 }
 
 GpuPath Evidence::shown_path() const {

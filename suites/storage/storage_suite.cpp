@@ -2,6 +2,8 @@
 #include "suites/storage/storage_suite.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <optional>
 
 #include "suites/storage/checkpoint_case.hpp"
 #include "suites/storage/cufile.hpp"
@@ -106,14 +108,28 @@ void StorageSuite::prepare(const std::vector<Case>& cases, const Config& config,
 }
 
 void StorageSuite::run(const Case& c, Context& context) {
+  std::exception_ptr failure;
+  std::optional<storage::Refused> refused;
   try {
     dispatch(c, context);
   } catch (const storage::Refused& e) {
-    expect_same_mounts(c, context.config);  // else they are the reason, and no storage is accused
-    e.tell(context);
-    throw;
+    refused = e;
+    failure = std::current_exception();
+  } catch (...) {
+    failure = std::current_exception();
   }
-  expect_same_mounts(c, context.config);
+  try {
+    expect_same_mounts(c, context.config);
+  } catch (const Error&) {  // it is the reason of all else, and no storage is accused
+    refused.reset();
+    failure = std::current_exception();
+  }
+  if (c.stage == Stage::world)
+    storage::tell_together(refused ? &*refused : nullptr, c.parameters.at("path").get<std::string>(),
+                           context);
+  else if (refused)
+    refused->tell(context);
+  if (failure) std::rethrow_exception(failure);
 }
 
 void StorageSuite::expect_same_mounts(const Case& c, const Config& config) const {

@@ -56,6 +56,7 @@ class EachDamage(StorageTest):
         self.assert_code(self.result, code)
         said = [f["text"] for f in self.findings() if f["severity"] in ("WARN", "FAIL")]
         self.assertEqual([f["severity"] for f in self.findings() if f["severity"] in ("WARN", "FAIL")], [severity], said)
+        self.assertEqual(self.findings()[0]["action"], "TRIAGE" if severity == "FAIL" else "CONFIG")
         self.assertRegex(said[0], rf"{self.file_of(case, rank)}: (read|write) at offset \d+: {reason}")
 
     def assert_slow(self, _, number):

@@ -20,6 +20,7 @@
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/histogram.hpp"
 #include "suites/storage/random_case.hpp"
+#include "suites/storage/refused.hpp"
 #include "suites/storage/slow_clients.hpp"
 #include "suites/storage/storage_plan.hpp"
 #include "suites/storage/transfer.hpp"
@@ -251,6 +252,18 @@ TEST(StorageLayout, FilesAreAsLargeAsTheyMustBeWhereThereIsSpace) {
     EXPECT_LT(layout.file_bytes(), least + layout.chunk_bytes());
   }
   EXPECT_EQ(sequential_layout(Level::extended, 10 * gib, 1, 20 * gib).file_bytes(), 10 * gib);
+}
+
+TEST(StorageRefused, WhatMostNodesAreRefusedIsTheServers) {
+  const Refusal none{3, -1};
+  const auto found = common_reason({{0, EIO}, {0, EIO}, {1, EIO}, {2, ESTALE}, none}, 3);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->reason, EIO);
+  EXPECT_EQ(found->nodes, 2u);
+  EXPECT_FALSE(common_reason({{0, EIO}, {1, EIO}, {2, -1}, none}, 4)) << "half of them";
+  EXPECT_FALSE(common_reason({{0, EIO}, {0, EIO}}, 1)) << "one node";
+  EXPECT_FALSE(common_reason({{0, EIO}, {1, ESTALE}, {2, ENOSPC}}, 3));
+  EXPECT_FALSE(common_reason({none, none}, 2));
 }
 
 TEST(StorageCold, ClientsThatNothingCountsAreComparedRoughly) {
