@@ -49,15 +49,14 @@ class CheckpointCase : GroupCase {
 
  private:
   void prepare() {
-    const OptionValues& options = context_.config.options;
     Layout layout;
     together_.guarded([&] {
       write_engine_ = open_engine(context_, sequential_depth, sharers());
       read_engine_ = open_engine(context_, sequential_depth, sharers());
       folder_.emplace(site_.paths[path_], site_.run, site_.file_systems[path_]);
       layout = state_layout();
-      direct_ = options.text("storage.page-cache") == "around";
-      if (direct_) direct_ = static_cast<bool>(folder_->create(name_, true, true));
+      const std::string& where = site_.paths[path_];
+      direct_ = static_cast<bool>(create_around(*folder_, name_, true, layout.block_bytes, where, context_));
       log_.known().words = layout.end() / sizeof(std::uint64_t);
     });
     together_.any(false);  // all have looked at the space before any takes of it

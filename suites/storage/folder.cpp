@@ -191,8 +191,9 @@ Descriptor Folder::create(const std::string& name, bool direct, bool unlinked) {
   const std::string file = file_prefix + name;
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Descriptor fd(::openat(own_.get(), file.c_str(), flags | (direct ? O_DIRECT : 0), 0600));
-  if (!fd && direct && errno == EINVAL) {  // the file may be there although O_DIRECT was refused
-    ::unlinkat(own_.get(), file.c_str(), 0);
+  if (const int refused = errno; !fd && direct && (refused == EINVAL || refused == EOPNOTSUPP)) {
+    ::unlinkat(own_.get(), file.c_str(), 0);  // the file may be there although O_DIRECT was refused
+    errno = refused;
     return Descriptor();
   }
   if (!fd) fail(path_ + "/" + file, "create");

@@ -71,7 +71,8 @@ class Folder {
   const std::string& path() const noexcept { return path_; }  ///< for people
   Space space() const;
   /// A new file of this name, for reading and writing; with `unlinked` it vanishes with its last descriptor,
-  /// however this process ends.
+  /// however this process ends. With `direct` it is opened with O_DIRECT, and empty, with errno, where the
+  /// file system has none.
   Descriptor create(const std::string& name, bool direct, bool unlinked);
   /// Removes a file that was made here.
   void remove(const std::string& name) noexcept;

@@ -2,8 +2,11 @@
 #include "suites/storage/local_file.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -26,6 +29,41 @@ namespace {
 }
 
 }  // namespace
+
+Descriptor create_direct(Folder& folder, const std::string& name, bool unlinked, std::size_t bytes,
+                         std::string& why) {
+  constexpr std::size_t most = 64 << 10;
+  Descriptor fd = folder.create(name, true, unlinked);
+  if (!fd) {
+    why = std::string("open: ") + std::strerror(errno);
+    return fd;
+  }
+  const Aligned memory(std::min(bytes, most));
+  const std::span<std::byte> data = memory.bytes();
+  const auto at = static_cast<off_t>(data.size());
+  const bool written = ::pwrite(fd.get(), data.data(), data.size(), at) >= 0;
+  const bool moved = written && ::pread(fd.get(), data.data(), data.size(), at) >= 0;
+  const int refused = moved ? 0 : errno;
+  (void)!::ftruncate(fd.get(), 0);
+  // Other errors are those of the transfer that is measured.
+  if (refused != EINVAL && refused != EOPNOTSUPP) return fd;
+  why = fmt::format("{} of {} bytes: {}", written ? "read" : "write", data.size(), std::strerror(refused));
+  if (!unlinked) folder.remove(name);
+  return Descriptor();
+}
+
+Descriptor create_around(Folder& folder, const std::string& name, bool unlinked, std::size_t bytes,
+                         const std::string& where, Context& context) {
+  if (context.config.options.text("storage.page-cache") != "around") return Descriptor();
+  std::string why;
+  Descriptor fd = create_direct(folder, name, unlinked, bytes, why);
+  if (!fd && context.node.rank() == 0)
+    context.record.event(
+        "storage-buffered",
+        fmt::format("{}: O_DIRECT is refused ({}): files go through the page cache", where, why),
+        context.entities.node(context.topology.me().node));
+  return fd;
+}
 
 std::uint64_t asked_space(const Context& context) {
   const OptionValues& options = context.config.options;
@@ -78,7 +116,6 @@ std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers) {
 void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth,
                      int sharers, int files) {
   const auto path = c.parameters.at("path_index").get<std::size_t>();
-  const OptionValues& options = context.config.options;
   where = site.paths[path];
   if (site.shared[path]) sharers *= static_cast<int>(context.topology.nodes.size());
   if (!on_gpus(c)) engine = open_engine(context, depth, sharers * files);
@@ -87,8 +124,9 @@ void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLo
   layout.split(files);
   if (on_gpus(c)) layout.chunk_blocks = std::min(layout.chunk_blocks, c.bytes / layout.block_bytes);
   const std::string name = fmt::format("{:06}", context.world.rank());
-  Descriptor fd;
-  if (options.text("storage.page-cache") == "around") fd = folder->create(name, true, true);
+  // Records that feed training have 4 KiB at least.
+  const auto request = c.operation == "feed" ? 4096 : c.parameters.at("block_bytes").get<std::size_t>();
+  Descriptor fd = create_around(*folder, name, true, request, where, context);
   direct = static_cast<bool>(fd);
   if (!fd) fd = folder->create(name, false, true);
   if (on_gpus(c))

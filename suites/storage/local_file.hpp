@@ -26,6 +26,14 @@ struct LocalFile {
             int files = 1);
 };
 
+/// A new file, opened with O_DIRECT and tried with a request of `bytes`, or of 64 KiB where that is less:
+/// some file systems refuse only the transfer. Empty where it is refused, and `why` says that.
+Descriptor create_direct(Folder& folder, const std::string& name, bool unlinked, std::size_t bytes,
+                         std::string& why);
+/// The same, and an event of the node with the reason. Empty also where --storage.page-cache is `through`.
+Descriptor create_around(Folder& folder, const std::string& name, bool unlinked, std::size_t bytes,
+                         const std::string& where, Context& context);
+
 /// --storage.space; 0 where it is not given.
 std::uint64_t asked_space(const Context& context);
 /// Bytes a second of each of `sharers` ranks by --storage.limit, where it is given.

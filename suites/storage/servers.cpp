@@ -13,6 +13,7 @@
 #include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "suites/storage/local_file.hpp"
 
 namespace assay::storage {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 constexpr int highest_index = 0xffff;  ///< of a Lustre target
 constexpr std::size_t longest_name = 128;
 constexpr int tool_ms = 20000;
+constexpr std::size_t alignment = 64 << 10;  ///< of requests, at least
 
 /// Text of tools becomes names of parts: nothing else than what such names consist of.
 bool is_name(const std::string& text) {
@@ -172,7 +174,8 @@ void ServerFiles::place(const std::string& tool, const Site& site, std::size_t p
   if (tool == "beegfs-ctl") return by_beegfs(folder, name, direct, most);
   folders_.back().names.push_back(name);
   Descriptor fd;
-  if (direct) fd = folder.create(name, true, false);
+  std::string why;
+  if (direct) fd = create_direct(folder, name, false, alignment, why);
   if (!fd) fd = folder.create(name, false, false);
   files_.push_back({server, folder.path() + "/data-" + name, std::move(fd)});
 }

@@ -60,10 +60,8 @@ class SharedCase : GroupCase {
 
   /// "easy": each rank makes its own. "hard": rank 0 makes the only one, and the others open it.
   void make_files() {
-    const OptionValues& options = context_.config.options;
     Layout layout;
     const std::string name = fmt::format("{:06}", context_.world.rank());
-    const bool direct = !hard_ && options.text("storage.page-cache") == "around";
     Descriptor fd;
     together_.guarded([&] {
       engine_ = open_engine(context_, sequential_depth, context_.world.size());
@@ -72,7 +70,8 @@ class SharedCase : GroupCase {
           agreed_layout(context_, site_.paths[path_], folder_->space(), context_.world.size(), least_bytes());
       if (hard_) layout = hard_layout(layout, context_.world.rank(), context_.world.size());
       if (makes()) {
-        if (direct) fd = folder_->create(name, true, false);
+        if (!hard_)
+          fd = create_around(*folder_, name, false, layout.block_bytes, site_.paths[path_], context_);
         direct_ = static_cast<bool>(fd);
         if (!fd) fd = folder_->create(name, false, false);
         own_ = folder_->path() + "/data-" + name;

@@ -14,6 +14,7 @@
 #include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "suites/storage/folder.hpp"
+#include "suites/storage/local_file.hpp"
 
 namespace assay::storage {
 namespace {
@@ -51,6 +52,19 @@ TEST_F(StorageFolder, IsGoneWithItsFiles) {
     EXPECT_NE(folder.path().find(run), std::string::npos);
   }
   EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(StorageFolder, FilesAreNotDirectWhereTransfersAreRefused) {
+  Folder folder(dir_, run);
+  std::string why;
+  if (!folder.create("probe", true, true)) GTEST_SKIP() << "no privilege: no O_DIRECT in " << dir_;
+  EXPECT_TRUE(create_direct(folder, "a", false, 1 << 20, why)) << why;
+  EXPECT_TRUE(fs::exists(folder.path() + "/data-a"));
+  EXPECT_EQ(fs::file_size(folder.path() + "/data-a"), 0u) << "nothing of the trial stays";
+  const Descriptor odd = create_direct(folder, "b", false, 1000, why);
+  if (odd) GTEST_SKIP() << "no privilege: " << dir_ << " takes any request";
+  EXPECT_EQ(why, "write of 1000 bytes: Invalid argument");
+  EXPECT_FALSE(fs::exists(folder.path() + "/data-b")) << "for the file that goes through the page cache";
 }
 
 TEST_F(StorageFolder, LeavesWhatIsNotItsOwn) {
