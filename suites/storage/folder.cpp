@@ -67,7 +67,7 @@ std::string plain(std::string text) {
 }
 
 template <typename T>
-bool number(const std::string& text, T& value, int base = 10) {
+bool read_number(const std::string& text, T& value, int base = 10) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   return error == std::errc{} && end == text.data() + text.size();
 }
@@ -88,11 +88,20 @@ std::vector<std::string> entries(int directory) {
   return names;
 }
 
-/// Removes the files of assay in a directory, and then it, if it is empty.
-bool remove_folder(int parent, const std::string& name, int own) {
+/// Removes the files of assay in a directory, and then it, if it is empty. The first errno; 0 where it is
+/// gone.
+int remove_folder(int parent, const std::string& name, int own) {
+  int reason = 0;
   for (const std::string& file : entries(own))
-    if (file.starts_with(file_prefix)) ::unlinkat(own, file.c_str(), 0);
-  return ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
+    if (file.starts_with(file_prefix) && ::unlinkat(own, file.c_str(), 0) != 0 && reason == 0) reason = errno;
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
+  return reason != 0 ? reason : errno;
+}
+
+/// Of destructors, which must not throw.
+std::vector<std::string>& stayed() {
+  static std::vector<std::string> all;
+  return all;
 }
 
 }  // namespace
@@ -112,11 +121,12 @@ int Descriptor::close() noexcept {
 int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
 
 std::string Owner::name() const {
-  return fmt::format("{}{}-{}-{}-{}-{}-{}", prefix, host, boot, pid_namespace, pid, start, run);
+  return fmt::format("{}{}-{}-{}-{}-{}-{}{}", prefix, host, boot, pid_namespace, pid, start, run,
+                     number > 0 ? fmt::format("-{}", number) : "");
 }
 
 Owner Owner::self(const std::string& run) {
-  return {plain(host_name()), boot_id(), storage::pid_namespace(), ::getpid(), start_of("self"), run};
+  return {plain(host_name()), boot_id(), storage::pid_namespace(), ::getpid(), start_of("self"), run, 0};
 }
 
 Owner Owner::parse(const std::string& name) {
@@ -127,10 +137,13 @@ Owner Owner::parse(const std::string& name) {
     parts.push_back(name.substr(at, end - at));
     at = end + 1;
   }
-  if (parts.size() != 6 || parts[5].size() != 16) return {};
-  Owner owner{parts[0], parts[1], parts[2], 0, 0, parts[5]};
+  if ((parts.size() != 6 && parts.size() != 7) || parts[5].size() != 16) return {};
+  Owner owner{parts[0], parts[1], parts[2], 0, 0, parts[5], 0};
   std::uint64_t run = 0;
-  if (!number(parts[3], owner.pid) || !number(parts[4], owner.start) || !number(parts[5], run, 16)) return {};
+  if (parts.size() == 7 && (!read_number(parts[6], owner.number) || owner.number < 1)) return {};
+  if (!read_number(parts[3], owner.pid) || !read_number(parts[4], owner.start) ||
+      !read_number(parts[5], run, 16))
+    return {};
   return owner;
 }
 
@@ -153,12 +166,18 @@ std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept {
 }
 
 Folder::Folder(const std::string& parent, const std::string& run, const std::optional<FileSystem>& expected)
-    : parent_path_(parent), name_(Owner::self(run).name()) {
+    : parent_path_(parent) {
   parent_ = Descriptor(::open(parent.c_str(), directory_flags));
   if (!parent_) fail(parent, "open");
   if (expected) expect_file_system(parent, *expected);
-  path_ = parent + "/" + name_;
-  if (::mkdirat(parent_.get(), name_.c_str(), 0700) != 0) fail(path_, "make");
+  // A directory of an earlier case stays where its removal failed: that must not stop this one.
+  constexpr int most_names = 100;
+  for (Owner owner = Owner::self(run);; ++owner.number) {
+    name_ = owner.name();
+    path_ = parent + "/" + name_;
+    if (::mkdirat(parent_.get(), name_.c_str(), 0700) == 0) break;
+    if (errno != EEXIST || owner.number == most_names) fail(path_, "make");
+  }
   own_ = Descriptor(::openat(parent_.get(), name_.c_str(), directory_flags | O_NOFOLLOW));
   if (!own_) fail(path_, "enter");
   struct stat outside {
@@ -172,11 +191,14 @@ Folder::Folder(const std::string& parent, const std::string& run, const std::opt
 
 Folder::~Folder() {
   try {
-    remove_folder(parent_.get(), name_, own_.get());
+    const int reason = remove_folder(parent_.get(), name_, own_.get());
+    if (reason != 0) stayed().push_back(fmt::format("{}: cannot remove: {}", path_, std::strerror(reason)));
   } catch (...) {  // no memory for names: the next start removes them
     vanish();
   }
 }
+
+std::vector<std::string> Folder::what_stayed() { return std::exchange(stayed(), {}); }
 
 void Folder::vanish() noexcept { ::unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR); }
 
@@ -237,7 +259,7 @@ int remove_leftovers(const std::string& parent, std::optional<pid_t> pid) {
     if (!own || ::fstat(own.get(), &info) != 0 || info.st_uid != ::geteuid()) continue;
     if (!owner.surely_dead(static_cast<double>(info.st_mtim.tv_sec))) continue;
     if (::flock(own.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
-    if (remove_folder(folder.get(), name, own.get())) ++removed;
+    if (remove_folder(folder.get(), name, own.get()) == 0) ++removed;
   }
   return removed;
 }

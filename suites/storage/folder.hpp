@@ -31,12 +31,14 @@ class Descriptor {
   int fd_;
 };
 
-/// Who made a directory, as its name says: assay-storage-<host>-<boot>-<pid namespace>-<pid>-<start>-<run>.
+/// Who made a directory, as its name says: assay-storage-<host>-<boot>-<pid namespace>-<pid>-<start>-<run>,
+/// and -<number> where earlier names of the process are taken.
 struct Owner {
   std::string host, boot, pid_namespace;
   std::int64_t pid = 0;
   std::uint64_t start = 0;  ///< of the process, in clock ticks since boot
   std::string run;          ///< 16 hexadecimal digits
+  int number = 0;
 
   std::string name() const;
   /// This process.
@@ -83,6 +85,8 @@ class Folder {
   void vanish() noexcept;
   /// Bytes of the file system's identity, for telling whether two nodes see the same: device and type.
   std::uint64_t file_system() const;
+  /// What destructors could not remove since the last call, each with the reason.
+  static std::vector<std::string> what_stayed();
 
  private:
   std::string parent_path_, name_, path_;

@@ -124,6 +124,8 @@ void StorageSuite::run(const Case& c, Context& context) {
     refused.reset();
     failure = std::current_exception();
   }
+  for (const std::string& text : storage::Folder::what_stayed())
+    context.record.event("storage-left", text, context.entities.node(context.topology.me().node));
   if (c.stage == Stage::world)
     storage::tell_together(refused ? &*refused : nullptr, c.parameters.at("path").get<std::string>(),
                            context);

@@ -48,7 +48,7 @@ TEST_F(StorageFolder, IsGoneWithItsFiles) {
     EXPECT_FALSE(fs::exists(folder.path() + "/data-b"));
     EXPECT_EQ(::pwrite(vanishes.get(), "x", 1, 0), 1);
     EXPECT_THROW(folder.create("a", false, false), Error) << "a file that exists is not opened";
-    EXPECT_THROW(Folder(dir_, run), Error) << "the same directory twice";
+    EXPECT_EQ(Folder(dir_, run).path(), folder.path() + "-1") << "never the same directory twice";
     EXPECT_NE(folder.path().find(run), std::string::npos);
   }
   EXPECT_EQ(entries(), 0u);
@@ -73,6 +73,12 @@ TEST_F(StorageFolder, LeavesWhatIsNotItsOwn) {
     std::ofstream(folder.path() + "/mine.txt") << "x";
   }
   EXPECT_EQ(entries(), 1u) << "a file of somebody else keeps the directory";
+  const auto stayed = Folder::what_stayed();
+  ASSERT_EQ(stayed.size(), 1u);
+  EXPECT_NE(stayed[0].find("cannot remove: Directory not empty"), std::string::npos) << stayed[0];
+  EXPECT_NO_THROW(Folder(dir_, run)) << "the next case goes on beside it";
+  EXPECT_EQ(entries(), 1u);
+  EXPECT_TRUE(Folder::what_stayed().empty());
 }
 
 TEST_F(StorageFolder, FollowsNoLinkOut) {
@@ -85,7 +91,8 @@ TEST_F(StorageFolder, FollowsNoLinkOut) {
   EXPECT_EQ(remove_leftovers(dir_), 0);
   EXPECT_TRUE(fs::exists(outside / "data-precious"));
   fs::create_symlink(outside, dir_ / Owner::self(run).name());
-  EXPECT_THROW(Folder(dir_, run), Error) << "the name is taken by a link";
+  EXPECT_EQ(Folder(dir_, run).path(), (dir_ / Owner::self(run).name()).string() + "-1")
+      << "the name is taken by a link";
   fs::remove(dir_ / Owner::self(run).name());
   Folder folder(dir_, run);
   fs::create_symlink(outside / "new", fs::path(folder.path()) / "data-x");
@@ -166,6 +173,11 @@ TEST_F(StorageFolder, LeftoversOfTheLivingAndOfOthersStay) {
 TEST(StorageOwner, NameIsReadBack) {
   const Owner self = Owner::self(run);
   EXPECT_EQ(Owner::parse(self.name()).name(), self.name());
+  Owner second = self;
+  second.number = 2;
+  EXPECT_EQ(second.name(), self.name() + "-2");
+  EXPECT_EQ(Owner::parse(second.name()).name(), second.name());
+  EXPECT_EQ(Owner::parse(self.name() + "-x").pid, 0);
   EXPECT_EQ(self.pid, ::getpid());
   EXPECT_GT(self.start, 0u);
   for (const char* text :
