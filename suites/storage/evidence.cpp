@@ -24,6 +24,8 @@ double counted_from(const Json& value) {
 
 }  // namespace
 
+std::string percent(double share) { return fmt::format("{:.1f} %", std::floor(1000 * share) / 10); }
+
 void Evidence::take(const DamageLog& log) {
   for (std::size_t kind = 0; kind < damage.size(); ++kind)
     damage[kind] = log.words(static_cast<Damage>(kind));
@@ -89,14 +91,13 @@ void Evidence::tell_cached(const std::string& where, const Case& c, Context& con
           ? fmt::format(
                 "the files of {} are smaller than twice the memory that --storage.cache says servers have",
                 c.path())
-      : disks_were_idle() ? fmt::format("the disks or the NFS client moved {:.0f} % of the bytes of {}",
-                                        100 * device_moved / asked, c.path())
+      : disks_were_idle() ? fmt::format("the disks or the NFS client moved {} of the bytes of {}",
+                                        percent(device_moved / asked), c.path())
       : std::isnan(moved)
           ? fmt::format("nothing counts how many bytes of {} met the storage", c.path())
           : fmt::format(
-                "{:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a part were in the "
-                "page cache before",
-                100 * moved_share(), c.path(), 100 * resident);
+                "{} of the bytes of {} reached the storage, up to {} of a part were in the page cache before",
+                percent(moved_share()), c.path(), percent(resident));
   const bool unknown = !server_cached && !disks_were_idle() && std::isnan(moved);
   context.record.event(
       "storage-cached",
@@ -115,7 +116,7 @@ void Evidence::tell_path(const std::string& where, const Case& c, Context& conte
       : std::isnan(module_moved)
           ? "nothing shows that the data bypass host memory (no counters of nvidia-fs, and no file of a "
             "block device opened with O_DIRECT)"
-          : fmt::format("nvidia-fs moved {:.0f} % of the bytes", 100 * module_moved / asked);
+          : fmt::format("nvidia-fs moved {} of the bytes", percent(module_moved / asked));
   context.record.event("storage-not-direct",
                        fmt::format("{}: {}: the rate of {} is not judged", where, why, c.path()), entity);
 }

@@ -14,6 +14,9 @@
 
 namespace assay::storage {
 
+/// A share in %, to a tenth and never more than it is: 94.96 % is not the 95 % that would do.
+std::string percent(double share);
+
 struct Evidence {
   double asked = 0, verified = 0;  ///< bytes
   double moved = 0;                ///< bytes by the kernel's counters; NaN: they do not tell

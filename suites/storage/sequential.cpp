@@ -18,6 +18,8 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, doub
   operation.run = [&](std::uint64_t k) {
     for (std::uint64_t i = 0; i < k; ++i) {
       if (i > 0) transfer.prepare(write);  // in a warm-up
+      // What is overwritten before it is synced reaches the storage once.
+      if (write && i > 0 && i % transfer.layout().chunks == 0) transfer.sync();
       transfer.move(write);
     }
     if (write) transfer.sync();

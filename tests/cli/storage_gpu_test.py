@@ -56,7 +56,7 @@ class Gpus(StorageTest):
         for settings, name, said in (({"EMULATED_CUFILE": "compat"}, "bandwidth_compat", "compatibility mode only"),
                                      ({"EMULATED_CUFILE": "late"}, "bandwidth_compat", "compatibility mode only"),
                                      ({"EMULATED_CUFILE": "forced"}, "bandwidth_compat", "compatibility mode only"),
-                                     ({"EMULATED_CUFILE": "pretends"}, "bandwidth_unproven", "nvidia-fs moved 0 % of the bytes"),
+                                     ({"EMULATED_CUFILE": "pretends"}, "bandwidth_unproven", "nvidia-fs moved 0.0 % of the bytes"),
                                      (uncounted, "bandwidth" if on_disk else "bandwidth_unproven", "" if on_disk else "nothing shows")):
             result = self.gpus(**settings)
             self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)

@@ -130,6 +130,14 @@ class Storage(StorageTest):
         self.assertTrue((values["bandwidth"] != values["bandwidth"]).all())
         self.assertTrue(any("a rate of caches" in text or "of caches" in text for text in self.events("storage-cached")))
 
+    def test_what_a_warm_up_overwrites_was_synced_before(self):
+        """Pages that are written twice before a sync reach the disk once: 80 to 100 % of the bytes were seen to."""
+        self.measure("--storage.page-cache", "through", "--cases", "storage/local-write-0")
+        moved = self.case("local-write-0")[1]["moved_share"][0]
+        if moved < 0.1:
+            self.skipTest("no privilege: no storage behind the directory of the test")
+        self.assertGreater(moved, 0.999)
+
     def test_each_damage_is_told_apart(self):
         block = 131072  # words of 1 MiB
         wanted = {"disk": ("flipped", 1), "disk-stale": ("stale", block), "disk-torn": ("torn", block // 2),

@@ -254,6 +254,12 @@ TEST(StorageLayout, FilesAreAsLargeAsTheyMustBeWhereThereIsSpace) {
   EXPECT_EQ(sequential_layout(Level::extended, 10 * gib, 1, 20 * gib).file_bytes(), 10 * gib);
 }
 
+TEST(StorageCold, SharesAreNotRoundedUp) {
+  EXPECT_EQ(percent(0.9499), "94.9 %");
+  EXPECT_EQ(percent(0.95), "95.0 %");
+  EXPECT_EQ(percent(0), "0.0 %");
+}
+
 TEST(StorageRefused, WhatMostNodesAreRefusedIsTheServers) {
   const Refusal none{3, -1};
   const auto found = common_reason({{0, EIO}, {0, EIO}, {1, EIO}, {2, ESTALE}, none}, 3);
