@@ -82,6 +82,7 @@ class RandomCase {
     evidence_.asked = static_cast<double>(runs * batch_ * block_bytes);
     const double end = now_s();
     if (write_) verify_written();
+    transfer.close();
     evidence_.take(log_);
     series.verify_s += now_s() - end;
     context_.record.add_time(ready - begin + series.warmup_s, series.timed_s, series.verify_s);

@@ -44,6 +44,7 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, doub
   if (write)
     together.guarded(
         [&] { evidence.verified = static_cast<double>(transfer.verify_written(verify_share * c.seconds)); });
+  together.guarded([&] { transfer.close(); });  // some file systems tell only then what they could not write
   evidence.take(log);
   series.verify_s += now_s() - begin;
   context.record.add_time(setup_s + series.warmup_s, series.timed_s, series.verify_s);

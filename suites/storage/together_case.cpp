@@ -171,6 +171,7 @@ class TogetherCase {
         });
       else
         evidence_.resident = std::max(evidence_.resident, transfer.resident_share());
+      together_.guarded([&] { transfer.close(); });
       Evidence found;
       found.take(one.log);
       evidence_.add(found);

@@ -141,7 +141,7 @@ void Transfer::lay_out(double seconds) {
 
 void Transfer::adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout,
                      std::uint64_t generation) {
-  fd_ = std::move(fd);
+  use_file(std::move(fd));
   path_ = std::move(path);
   file_ = file;
   layout_ = layout;
@@ -151,6 +151,7 @@ void Transfer::adopt(Descriptor fd, std::string path, std::uint64_t file, const 
 }
 
 void Transfer::use_file(Descriptor fd) {
+  close();  // of what was written
   fd_ = std::move(fd);
   for (Request& r : requests_)
     if (r.fd >= -1) r.fd = fd_.get();  // else it is to fail
@@ -215,10 +216,7 @@ void Transfer::move(bool write) {
 }
 
 void Transfer::sync() {
-  if (::fdatasync(fd_.get()) == 0 || errno == EINVAL) return;
-  Request request;
-  request.result = -errno;
-  fail(true, request);
+  if (::fdatasync(fd_.get()) != 0 && errno != EINVAL) throw Refused(path_ + ": sync", errno, true);
 }
 
 void Transfer::close() {

@@ -93,7 +93,7 @@ class Transfer {
   /// generation.
   void adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout,
              std::uint64_t generation = 1);
-  /// The chunk that is prepared goes to this file, or comes from it.
+  /// The chunk that is prepared goes to this file, or comes from it. Closes the one before; throws Refused.
   void use_file(Descriptor fd);
 
   /// Before the clock: the next chunk's words of a new generation, or memory in which nothing right is left.
