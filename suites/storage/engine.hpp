@@ -27,7 +27,7 @@ class Engine {
   virtual ~Engine() = default;
   virtual std::string name() const = 0;  ///< io_uring|threads
   /// Moves all of them, at most depth() at a time, in their order as far as the device keeps it. Results are
-  /// in the requests. A short transfer is not continued: the caller decides.
+  /// in the requests. What ends early goes on: less than asked is read only at the end of a file.
   virtual void run(bool write, std::span<Request> requests) = 0;
   /// Memory that requests will use again and again; a hint.
   virtual void use_memory(std::span<std::byte> /*memory*/) {}
@@ -66,6 +66,10 @@ class Pace {
 std::unique_ptr<Engine> make_limited_engine(std::unique_ptr<Engine> inner, double bytes_per_s);
 
 std::unique_ptr<Engine> make_uring_engine(int depth, std::string& why);  ///< null where it is not to be had
+
+/// Goes on with a request of which `moved` bytes are done, or -EINTR, by pread and pwrite. Bytes in all, less
+/// at the end of a file; or -errno.
+std::int64_t move_rest(bool write, const Request& request, std::int64_t moved);
 
 /// What each thread does: by default pread and pwrite.
 struct ThreadWork {

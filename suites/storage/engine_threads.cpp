@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -15,20 +16,11 @@
 namespace assay::storage {
 namespace {
 
-std::int64_t move_by_system_call(bool write, const Request& r) {
-  for (;;) {
-    const ssize_t moved = write ? ::pwrite(r.fd, r.data, r.bytes, static_cast<off_t>(r.offset))
-                                : ::pread(r.fd, r.data, r.bytes, static_cast<off_t>(r.offset));
-    if (moved >= 0) return moved;
-    if (errno != EINTR) return -errno;
-  }
-}
-
 /// Threads that wait for work and share it request by request.
 class ThreadEngine final : public Engine {
  public:
   ThreadEngine(int depth, ThreadWork what) : Engine(depth), what_(std::move(what)) {
-    if (!what_.move) what_.move = move_by_system_call;
+    if (!what_.move) what_.move = [](bool write, const Request& r) { return move_rest(write, r, 0); };
     for (int i = 1; i < depth; ++i) threads_.emplace_back([this] { serve(); });
   }
   ~ThreadEngine() override {
@@ -103,6 +95,29 @@ class ThreadEngine final : public Engine {
 };
 
 }  // namespace
+
+std::int64_t move_rest(bool write, const Request& r, std::int64_t moved) {
+  constexpr std::int64_t page = 4096;
+  bool gone_back = false;
+  moved = std::max<std::int64_t>(moved, 0);
+  while (moved < r.bytes) {
+    const auto at = static_cast<off_t>(r.offset) + moved;
+    const auto left = static_cast<std::size_t>(r.bytes - moved);
+    const ssize_t more =
+        write ? ::pwrite(r.fd, r.data + moved, left, at) : ::pread(r.fd, r.data + moved, left, at);
+    if (more == 0) break;
+    if (more > 0) {
+      moved += more;
+    } else if (errno == EINVAL && moved % page != 0) {
+      if (gone_back) break;
+      moved -= moved % page;  // O_DIRECT takes no part of a page: that page once more
+      gone_back = true;
+    } else if (errno != EINTR) {
+      return -errno;
+    }
+  }
+  return moved;
+}
 
 std::unique_ptr<Engine> make_thread_engine(int depth, ThreadWork work) {
   return std::make_unique<ThreadEngine>(depth, std::move(work));

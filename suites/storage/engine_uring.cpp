@@ -41,7 +41,7 @@ class UringEngine final : public Engine {
         if (io_uring_sqe* entry = io_uring_get_sqe(&ring_)) prepare(entry, write, requests[next++]);
       const bool go_on = room(next - done) && next < requests.size();
       expect_no_error(go_on ? io_uring_submit(&ring_) : io_uring_submit_and_wait(&ring_, 1));
-      done += completed();
+      done += completed(write);
     }
     if (file_ >= 0) use_file(-1);
   }
@@ -59,12 +59,14 @@ class UringEngine final : public Engine {
       throw Error(ErrorKind::resource, std::string("io_uring: ") + std::strerror(-submitted));
   }
 
-  std::size_t completed() {
+  std::size_t completed(bool write) {
     std::size_t count = 0;
     io_uring_cqe* entry = nullptr;
     while (io_uring_peek_cqe(&ring_, &entry) == 0) {
       auto* request = static_cast<Request*>(io_uring_cqe_get_data(entry));
       request->result = entry->res;
+      if (entry->res == -EINTR || (entry->res >= 0 && entry->res < static_cast<int>(request->bytes)))
+        request->result = move_rest(write, *request, entry->res);
       request->latency_s = now_s() - request->latency_s;
       io_uring_cqe_seen(&ring_, entry);
       ++count;

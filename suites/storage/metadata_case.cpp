@@ -152,11 +152,12 @@ class MetadataCase : GroupCase {
     Descriptor fd(
         ::openat(mine_.get(), file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd) fail("create", file);
-    const ssize_t written = ::write(fd.get(), words.data(), file_bytes);
-    if (written < 0) fail("write", file);
-    // A file system that is full takes a part; the next part has the reason.
-    if (written < static_cast<ssize_t>(file_bytes) && ::write(fd.get(), words.data(), 1) < 0)
+    const Request whole{fd.get(), 0, reinterpret_cast<std::byte*>(words.data()), file_bytes, 0, 0};
+    const std::int64_t written = move_rest(true, whole, 0);
+    if (written < 0) {
+      errno = static_cast<int>(-written);
       fail("write", file);
+    }
     if (written < static_cast<ssize_t>(file_bytes))
       throw Refused(
           fmt::format("{}/{}: {} of {} bytes written", site_.paths[path_], file, written, file_bytes), 0,
@@ -169,8 +170,11 @@ class MetadataCase : GroupCase {
     got_.resize(files_);
     const Descriptor fd(::openat(others_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd) fail("open", file);
-    got_[i] = ::read(fd.get(), read_.data() + i * file_words, file_bytes);
-    if (got_[i] < 0) fail("read", file);
+    auto* data = reinterpret_cast<std::byte*>(read_.data() + i * file_words);
+    got_[i] = move_rest(false, {fd.get(), 0, data, file_bytes, 0, 0}, 0);
+    if (got_[i] >= 0) return;
+    errno = static_cast<int>(-got_[i]);
+    fail("read", file);
   }
 
   void verify(std::size_t round) {

@@ -2,11 +2,13 @@
 // Both engines move the same bytes, and say what failed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -84,6 +86,35 @@ TEST_P(EachEngine, ErrorsAndShortReadsAreSaid) {
   EXPECT_EQ(all[1].result, 512);
   EXPECT_EQ(all[2].result, 0);
   EXPECT_EQ(all[3].result, -EBADF);
+}
+
+TEST_P(EachEngine, AWriteThatEndsEarlyGoesOnToItsReason) {
+  Aligned memory(65536);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit less{16384 + 4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &less), 0);
+  auto writes = requests(memory, 16384);
+  writes.resize(2);
+  engine_->run(true, writes);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old);
+  EXPECT_EQ(writes[0].result, 16384);
+  EXPECT_EQ(writes[1].result, -EFBIG) << "not the 4096 bytes that there was room for";
+}
+
+TEST_P(EachEngine, ARestIsMovedFromWhereTheFirstTransferEnded) {
+  Aligned out(65536), in(65536);
+  fill(5, {1, 1, 0}, out.words());
+  const Request write{fd_.get(), 0, out.bytes().data(), 65536, 0, 0},
+      read{fd_.get(), 0, in.bytes().data(), 65536, 0, 0};
+  ASSERT_EQ(::pwrite(fd_.get(), out.bytes().data(), 10000, 0), 10000);
+  EXPECT_EQ(move_rest(true, write, 10000), 65536);
+  EXPECT_EQ(move_rest(false, read, -EINTR), 65536);
+  EXPECT_TRUE(std::equal(in.words().begin(), in.words().end(), out.words().begin()));
+  ASSERT_EQ(::ftruncate(fd_.get(), 50000), 0);
+  EXPECT_EQ(move_rest(false, read, 20000), 50000) << "the end of the file";
 }
 
 TEST_P(EachEngine, AFileIsNotTakenForOneThatHadItsNumberBefore) {
