@@ -160,6 +160,7 @@ std::uint64_t reserve_bytes(std::uint64_t total) noexcept {
 }
 
 std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept {
+  if (space.total == 0 && asked != 0) return asked;  // it does not tell
   const std::uint64_t reserve = reserve_bytes(space.total);
   if (space.available <= reserve) return 0;
   return std::min(asked != 0 ? asked : space.available / 10, space.available - reserve);

@@ -56,7 +56,7 @@ struct Space {
 /// Least bytes that stay free: a tenth of the file system, 5 GiB at least.
 std::uint64_t reserve_bytes(std::uint64_t total) noexcept;
 /// How many bytes may be written: a tenth of what is available or `asked`, and never into the reserve. 0:
-/// none.
+/// none. A file system that tells no size may be filled with what was `asked`.
 std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept;
 
 /// A directory of this process below `parent`, gone with this object. It is made and entered without

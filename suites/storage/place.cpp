@@ -284,8 +284,9 @@ Place look_at_place(const std::string& directory) {
   struct stat info {
   }, source{};
   const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fstatvfs(fd.get(), &space) != 0 || ::fstat(fd.get(), &info) != 0)
-    throw Refused(directory + ": cannot open", errno);
+  if (!fd) throw Refused(directory + ": cannot open", errno);
+  if (::fstatvfs(fd.get(), &space) != 0) throw Refused(directory + ": cannot ask for space", errno);
+  if (::fstat(fd.get(), &info) != 0) throw Refused(directory + ": cannot look at", errno);
   Place place{};
   place.mount = mount_now(directory).value_or(Mount{});
   place.total_bytes = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);

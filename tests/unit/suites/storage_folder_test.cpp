@@ -194,6 +194,8 @@ TEST(StorageSpace, ReserveIsKept) {
   EXPECT_EQ(allowance({1000 * gib, 500 * gib}, 7 * gib), 7 * gib);
   EXPECT_EQ(allowance({1000 * gib, 103 * gib}, 7 * gib), 3 * gib) << "never into the reserve";
   EXPECT_EQ(allowance({1000 * gib, 99 * gib}, 7 * gib), 0u) << "less than a tenth is left";
+  EXPECT_EQ(allowance({0, 0}, gib), gib) << "it tells no size, and --storage.space does";
+  EXPECT_EQ(allowance({0, 0}, 0), 0u);
   EXPECT_EQ(allowance({20 * gib, 4 * gib}, gib), 0u) << "less than 5 GiB are left";
 }
 
