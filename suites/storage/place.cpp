@@ -270,11 +270,12 @@ std::optional<Mount> mount_now(const std::string& directory) {
 bool is_network(const std::string& type) {
   // As mountinfo names them; FUSE puts the name of the program behind a point.
   static const std::set<std::string> types = {
-      "afs",     "afs3",    "beegfs", "ceph",      "cifs",    "fhgfs",   "gfs2",     "glusterfs",
-      "gpfs",    "lustre",  "ncpfs",  "nfs",       "nfs4",    "ocfs2",   "orangefs", "panfs",
-      "pvfs2",   "quobyte", "smb3",   "smbfs",     "vastnfs", "wekafs",  "alluxio",  "ceph-fuse",
-      "curvefs", "daos",    "dfuse",  "gcsfuse",   "goofys",  "juicefs", "JuiceFS",  "mfs",
-      "moosefs", "rclone",  "s3fs",   "seaweedfs", "sshfs",   "mount-s3"};
+      "9p",      "virtiofs", "dvs",    "blobfuse",  "blobfuse2", "lizardfs", "saunafs",  "ossfs",
+      "afs",     "afs3",     "beegfs", "ceph",      "cifs",      "fhgfs",    "gfs2",     "glusterfs",
+      "gpfs",    "lustre",   "ncpfs",  "nfs",       "nfs4",      "ocfs2",    "orangefs", "panfs",
+      "pvfs2",   "quobyte",  "smb3",   "smbfs",     "vastnfs",   "wekafs",   "alluxio",  "ceph-fuse",
+      "curvefs", "daos",     "dfuse",  "gcsfuse",   "goofys",    "juicefs",  "JuiceFS",  "mfs",
+      "moosefs", "rclone",   "s3fs",   "seaweedfs", "sshfs",     "mount-s3"};
   const auto point = type.starts_with("fuse.") ? type.substr(5) : type;
   return types.contains(point);
 }

@@ -177,6 +177,15 @@ TEST(StoragePlaces, LongestMountIsTaken) {
   EXPECT_FALSE(mount_of("", "/"));
 }
 
+TEST(StoragePlaces, NetworkFileSystemsAreKnownByTheirType) {
+  for (const char* type : {"nfs4", "9p", "virtiofs", "dvs", "ceph", "lustre", "fuse.sshfs", "fuse.glusterfs",
+                           "fuse.s3fs", "fuse.ceph-fuse", "fuse.juicefs", "fuse.blobfuse2"})
+    EXPECT_TRUE(is_network(type)) << type;
+  for (const char* type :
+       {"ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuse", "fuseblk", "fuse.mergerfs"})
+    EXPECT_FALSE(is_network(type)) << type;
+}
+
 TEST(StoragePlaces, SmartLogIsLittleEndian) {
   std::array<std::uint8_t, 512> log{};
   log[1] = 0x39;
