@@ -14,6 +14,7 @@
 #include <new>
 
 #include "base/clock.hpp"
+#include "base/units.hpp"
 #include "measure/sizing.hpp"
 #include "suites/storage/refused.hpp"
 
@@ -90,8 +91,9 @@ void Transfer::tell(const Fit& fit) const {
   if (fit.blocks == layout_.chunk_blocks) return;
   context_.record.event(
       "storage-cut-short",
-      fmt::format("{}: samples of {} instead of {} blocks: only {:.3g} B/s measured", path_, fit.blocks,
-                  layout_.chunk_blocks, static_cast<double>(layout_.block_bytes) / fit.block_s));
+      fmt::format("{}: samples of {} instead of {} blocks: only {} measured", path_, fit.blocks,
+                  layout_.chunk_blocks,
+                  format_quantity(static_cast<double>(layout_.block_bytes) / fit.block_s, "B/s")));
 }
 
 std::uint64_t Transfer::fitted_blocks(double seconds) {
