@@ -84,7 +84,9 @@ class ServerCase {
       for (std::size_t path = 0; path < site_.paths.size(); ++path) {
         if (!paths_of(context_.config)[path].shared(context_.topology.lacks)) continue;
         const Mount mount = look_at_place(site_.paths[path]).mount;
-        const std::string server = by_paths_ ? site_.paths[path] : server_of_mount(mount);
+        const std::string server = by_paths_             ? site_.paths[path]
+                                   : tells_server(mount) ? server_of_mount(mount)
+                                                         : std::string();
         if (!by_paths_ && (mount.type != mount_.type || server.empty())) continue;
         if (met.empty() && path != path_) return;  // the case of the first one measures them all
         if (met.insert(server).second) on_own(path, server);

@@ -166,6 +166,11 @@ std::string server_of_mount(const Mount& mount) {
   return is_name(server) ? server : std::string();
 }
 
+bool tells_server(const Mount& mount) {
+  static const std::set<std::string> types = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs"};
+  return types.contains(mount.type) && !server_of_mount(mount).empty();
+}
+
 void ServerFiles::place(const std::string& tool, const Site& site, std::size_t path, const std::string& name,
                         bool direct, std::size_t most, const std::string& server) {
   folders_.push_back({std::make_unique<Folder>(site.paths[path], site.run, site.file_systems[path]), {}});

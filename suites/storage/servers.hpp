@@ -28,6 +28,9 @@ std::vector<std::string> parse_beegfs_entry(const std::string& text);
 /// The address of the server in the source of a network mount ("filer:/export", "[fe80::1]:/x",
 /// "//host/share"); empty for others.
 std::string server_of_mount(const Mount& mount);
+/// Whether all data of a mount are on that server: not with types that spread them (GlusterFS, CephFS,
+/// Lustre).
+bool tells_server(const Mount& mount);
 
 /// Files of this process on the servers of one file system, made in a directory that it has made.
 class ServerFiles {

@@ -67,6 +67,14 @@ TEST(StorageServers, TheServerOfANetworkMount) {
     EXPECT_EQ(of(none), "");
 }
 
+TEST(StorageServers, NotEverySourceTellsWhereTheDataAre) {
+  EXPECT_TRUE(tells_server({"/mnt", "nfs4", "filer:/export", ""}));
+  EXPECT_TRUE(tells_server({"/mnt", "fuse.sshfs", "filer:/export", ""}));
+  EXPECT_FALSE(tells_server({"/mnt", "fuse.glusterfs", "brick1:/volume", ""})) << "one of its bricks";
+  EXPECT_FALSE(tells_server({"/mnt", "ceph", "10.0.0.1:/", ""})) << "a monitor";
+  EXPECT_FALSE(tells_server({"/mnt", "nfs4", "none", ""}));
+}
+
 TEST(StorageServers, HostileTextNamesNothingOdd) {
   std::mt19937 random(7);
   const std::string pieces[] = {"obdidx",
