@@ -41,8 +41,9 @@ std::string file_behind(const fs::path& disk) {
   return same ? file : "";
 }
 
-std::vector<fs::path> disks_of_file(const std::string& path, int depth) {
+std::vector<fs::path> disks_of_file(const std::string& file_path, int depth) {
   struct stat info {};
+  const std::string path = beneath_overlays(file_path);
   if (depth == 0 || !is_on_one_device(mount_now(path)) || ::stat(path.c_str(), &info) != 0) return {};
   std::vector<fs::path> out;
   for (const fs::path& disk : block_devices_below("/sys", ::major(info.st_dev), ::minor(info.st_dev))) {

@@ -267,6 +267,26 @@ std::optional<Mount> mount_now(const std::string& directory) {
   return mount_of(read_text("/proc/self/mountinfo").value_or(""), path);
 }
 
+std::string upper_of(const Mount& mount) {
+  constexpr std::string_view key = ",upperdir=";
+  const std::size_t at = mount.options.find(key);
+  if (mount.type != "overlay" || at == std::string::npos) return "";
+  const std::size_t begin = at + key.size();
+  return unescaped(mount.options.substr(begin, mount.options.find(',', begin) - begin));
+}
+
+std::string beneath_overlays(const std::string& directory) {
+  std::string at = directory;
+  constexpr int most_overlays = 8;
+  for (int i = 0; i < most_overlays; ++i) {
+    const std::string upper = upper_of(mount_now(at).value_or(Mount{}));
+    struct stat info {};
+    if (upper.empty() || upper.front() != '/' || ::stat(upper.c_str(), &info) != 0) break;
+    at = upper;
+  }
+  return at;
+}
+
 bool is_network(const std::string& type) {
   // As mountinfo names them; FUSE puts the name of the program behind a point.
   static const std::set<std::string> types = {
@@ -294,9 +314,10 @@ Place look_at_place(const std::string& directory) {
   place.free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
   place.free_inodes = space.f_files > 0 ? static_cast<double>(space.f_favail) : unknown;
   // Some file systems (btrfs) have a number of their own: the device is the mount's source then.
-  dev_t device = info.st_dev;
-  if (::major(device) == 0 && place.mount.source.starts_with("/dev/") &&
-      ::stat(place.mount.source.c_str(), &source) == 0)
+  const std::string beneath = beneath_overlays(directory);
+  dev_t device = ::stat(beneath.c_str(), &info) == 0 ? info.st_dev : dev_t{};
+  const std::string from = mount_now(beneath).value_or(Mount{}).source;
+  if (::major(device) == 0 && from.starts_with("/dev/") && ::stat(from.c_str(), &source) == 0)
     device = source.st_rdev;
   place.disks = disks_below("/sys", ::major(device), ::minor(device));
   place.link_rate = link_rate_below("/sys", ::major(device), ::minor(device), place.disks);

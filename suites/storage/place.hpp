@@ -23,6 +23,11 @@ std::string unescaped(const std::string& text);
 
 /// The mount of an existing directory; none where it cannot be told.
 std::optional<Mount> mount_now(const std::string& directory);
+/// What holds the files of a directory: for an overlay its upper directory, where new files are. The
+/// directory itself for others, and where the upper one cannot be seen from here.
+std::string beneath_overlays(const std::string& directory);
+/// That directory of an overlay's mount options; "" where there is none.
+std::string upper_of(const Mount& mount);
 /// Whether all nodes that mount a file system of this type see the same files.
 bool is_network(const std::string& type);
 

@@ -186,6 +186,18 @@ TEST(StoragePlaces, NetworkFileSystemsAreKnownByTheirType) {
     EXPECT_FALSE(is_network(type)) << type;
 }
 
+TEST(StoragePlaces, AnOverlayHasItsFilesInTheUpperDirectory) {
+  const auto upper = [](const char* type, const char* options) {
+    return upper_of({"/", type, "overlay", options});
+  };
+  EXPECT_EQ(upper("overlay", "rw,relatime,rw,lowerdir=/l1:/l2,upperdir=/var/u\\040p,workdir=/var/w"),
+            "/var/u p");
+  EXPECT_EQ(upper("overlay", "rw,lowerdir=/a,upperdir=/u"), "/u");
+  EXPECT_EQ(upper("overlay", "ro,lowerdir=/a:/b"), "") << "read-only";
+  EXPECT_EQ(upper("ext4", "rw,upperdir=/u"), "");
+  EXPECT_EQ(beneath_overlays("/proc"), "/proc");
+}
+
 TEST(StoragePlaces, SmartLogIsLittleEndian) {
   std::array<std::uint8_t, 512> log{};
   log[1] = 0x39;
