@@ -31,6 +31,20 @@ std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const
   return draws;
 }
 
+std::vector<Draw> draws_of(const Judgement& j, const Series& s, bool retest) {
+  std::vector<Draw> draws;
+  for (const auto& c : j.results.cases) {
+    if (c.suite != s.suite || c.case_key != s.first->case_key || (retest_number(c.name) > 0) != retest ||
+        base_name(c.name) != s.name || c.state != results::CaseState::pass)
+      continue;
+    auto own = draws_of(j, c, s.metric, unit_of(s));
+    std::move(own.begin(), own.end(), std::back_inserter(draws));
+  }
+  return draws;
+}
+
+Unit unit_of(const Series& s) { return rails_of(*s.first) > 1 ? Unit::device : Unit::node; }
+
 int rails_of(const results::CaseData& c) {
   const auto it = c.parameters.find("rails");
   const double rails = it != c.parameters.end() && it->is_number() ? it->get<double>() : 1;

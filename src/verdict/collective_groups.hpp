@@ -26,9 +26,15 @@ enum class Unit { node, device };
 std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const std::string& metric,
                            Unit unit);
 
+/// The draws of all cases of a series, or of their retests.
+std::vector<Draw> draws_of(const Judgement& j, const Series& s, bool retest);
+
 /// How many rails the groups of a case are divided into (parameter `rails`: group number modulo rails is the
 /// rail), 1 if none.
 int rails_of(const results::CaseData& c);
+
+/// A rail judges devices; with all ranks of a node in one group the slow one cannot be told apart.
+Unit unit_of(const Series& s);
 
 /// The text that a case has under `key` of its parameters; empty when absent.
 std::string text_parameter(const results::CaseData& c, const char* key);

@@ -10,9 +10,11 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/collective_groups.hpp"
+#include "verdict/collectives_many.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
+#include "verdict/network_links.hpp"
 #include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
@@ -33,18 +35,8 @@ bool in_groups(const Series& s) {
          s.unit == "B/s" && s.first->find("group") != nullptr;
 }
 
-/// A rail judges devices; with all ranks of a node in one group the slow one cannot be told apart.
-Unit unit_of(const Series& s) { return rails_of(*s.first) > 1 ? Unit::device : Unit::node; }
-
 GroupScores scores_of(const Judgement& j, const Series& s, bool retest) {
-  std::vector<Draw> draws;
-  for (const auto& c : j.results.cases) {
-    if (c.suite != s.suite || c.case_key != s.first->case_key || (retest_number(c.name) > 0) != retest ||
-        base_name(c.name) != s.name || c.state != results::CaseState::pass)
-      continue;
-    auto own = draws_of(j, c, s.metric, unit_of(s));
-    std::move(own.begin(), own.end(), std::back_inserter(draws));
-  }
+  const auto draws = draws_of(j, s, retest);
   const int rails = rails_of(*s.first);
   std::map<std::int32_t, std::vector<double>> values;
   std::map<std::int32_t, std::int64_t> samples;
@@ -87,8 +79,8 @@ struct SlowUnit {
   bool alone = false;
 };
 
-/// Nodes or devices all of whose groups are slow. Several that were always together cannot be told apart:
-/// then none is named.
+/// Nodes or devices all of whose groups are slow, if they are few. Several that were always together cannot
+/// be told apart. What is left out here is looked at by collectives_many.cpp.
 std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
   std::vector<double> bests;
   std::vector<std::size_t> judged;  // units that were drawn often enough
@@ -168,15 +160,22 @@ std::vector<const Series*> group_series(const Judgement& j) {
   return found;
 }
 
-/// Nodes that have a finding about their links already.
+/// Nodes that have a finding about their links already, or are below a switch that has one.
 std::set<std::int32_t> named_by_links(const Judgement& j) {
-  std::set<std::int32_t> named;
+  const network::Places places(j);
+  std::set<std::int32_t> named, switches;
   for (const auto& f : j.found) {
-    if (f.finding.severity == "INFO" || f.finding.kind != "slow") continue;
+    if (f.finding.severity == "INFO" || (f.finding.kind != "slow" && f.finding.kind != "split")) continue;
     const Series* s = series_of(j, f.finding);
     if (s == nullptr || !s->is_of(results::MetricClass::link)) continue;
-    for (const auto row : f.rows) named.insert(j.entities.node(row));
+    for (const auto row : f.rows)
+      if (j.entities.node(row) >= 0)
+        named.insert(j.entities.node(row));
+      else
+        switches.insert(row);
   }
+  for (const auto node : j.entities.nodes())
+    if (switches.contains(places.switch_of(node))) named.insert(node);
   return named;
 }
 
@@ -248,10 +247,11 @@ void judge_collectives(Judgement& j) {
   auto named = named_by_links(j);
   for (auto& s : j.series)
     if (in_groups(s)) mark_compared(j, s);
+  bool told = false;
   for (const auto* s : series) {
+    if (judge_slow_switch(j, *s, named)) continue;
     const auto scores = scores_of(j, *s, false);
     const auto slow = slow_units(scores, series.size());
-    if (slow.empty()) continue;
     const auto retest = scores_of(j, *s, true);
     std::set<std::int32_t> here;
     for (const auto& one : by_node(j, scores, slow)) {
@@ -267,6 +267,7 @@ void judge_collectives(Judgement& j) {
       j.add(finding_of(j, *s, scores, one, a), asked);
     }
     named.insert(here.begin(), here.end());
+    judge_many(j, *s, named, told);
   }
 }
 
@@ -279,6 +280,9 @@ std::vector<Retest> collective_retests(const Judgement& j) {
     std::set<std::int32_t> suspects, nodes;
     for (const auto& one : slow_units(scores, series.size()))
       if (!known.contains(j.entities.node(one.row))) suspects.insert(one.row);
+    const auto many = many_slow(j, *s, known, false);
+    suspects.insert(many.named.begin(), many.named.end());
+    suspects.insert(many.open.begin(), many.open.end());
     for (const auto row : suspects) nodes.insert(j.entities.node(row));
     known.insert(nodes.begin(), nodes.end());
     if (suspects.empty() || !scores_of(j, *s, true).units.empty()) continue;

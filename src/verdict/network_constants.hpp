@@ -81,6 +81,9 @@ inline constexpr int network_retest_samples = 30;
 // Random groups: fewest nodes and draws that separate a slow node from the nodes in its groups.
 inline constexpr std::size_t collective_nodes = 8;
 inline constexpr std::size_t collective_draws = 3;
+// Few groups that are faster than all others say that these are slow from this deficit on: below one switch
+// of an oversubscribed network nodes reach less than twice the rate that they reach across.
+inline constexpr double collective_rare_deficit = 0.5;
 // Bisection starts when all nodes together reach less than this share of what groups of 4 nodes reach: busbw
 // hardly depends on the number of nodes.
 inline constexpr double bisection_share = 0.5;
@@ -125,6 +128,7 @@ inline Json network_json() {
               {"most_controls", network_most_controls},
               {"collective_nodes", collective_nodes},
               {"collective_draws", collective_draws},
+              {"collective_rare_deficit", collective_rare_deficit},
               {"bisection_share", bisection_share},
               {"leaf_ends", network_leaf_ends},
               {"confirm_samples", network_retest_samples}};

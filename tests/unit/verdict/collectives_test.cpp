@@ -92,6 +92,55 @@ TEST(VerdictCollectives, TooFewDrawsNameNobody) {
   EXPECT_TRUE(accused_groups(judge(screened_groups(spec))).empty());
 }
 
+/// All accused of a run with its retest.
+std::vector<std::string> accused_after_retest(const simulate::Spec& spec) {
+  auto r = simulate::run(spec);
+  r.info.injected = false;
+  return accused_groups(judge(r));
+}
+
+/// More than a quarter of the nodes: those that groups without any other suspect accuse are named, and what
+/// is slow besides is told.
+TEST(VerdictCollectives, ManySlowNodesAreNamedOrTold) {
+  std::size_t named = 0;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto names = accused_after_retest(groups_of(64, seed, {"slow:node=1-19,percent=99.9,suite=allreduce"}));
+    std::erase(names, "cluster cluster");
+    for (const auto& name : names) {
+      EXPECT_GE(name, "node sim01");
+      EXPECT_LE(name, "node sim19");
+    }
+    named += names.size();
+  }
+  EXPECT_GE(named, 80U);
+  EXPECT_EQ(accused_after_retest(groups_of(16, 1, {"slow:node=1+5+9+12,percent=90,suite=allreduce"})).size(),
+            4U);
+  EXPECT_EQ(accused_after_retest(groups_of(8, 1, {"slow:node=1+2,percent=60,suite=allreduce"})).size(), 2U);
+}
+
+TEST(VerdictCollectives, WhoseGroupsAreSlowMayBeOpen) {
+  const auto spec = groups_of(16, 2, {"slow:node=1+5+9+12+13+14,percent=90,suite=allreduce"});
+  const auto v = judge(screened_groups(spec));
+  ASSERT_EQ(accused_groups(v), std::vector<std::string>{"cluster cluster"});
+  EXPECT_EQ(v.findings[0].kind, "split");
+  EXPECT_GE(v.findings[0].members.size(), 6U);
+  EXPECT_THAT(v.findings[0].text, HasSubstr("random groups differ by a factor of "));
+  EXPECT_THAT(v.findings[0].text, HasSubstr("which of them are slow is not known"));
+}
+
+TEST(VerdictCollectives, ASwitchThatSlowsAllGroupsAcrossItIsNamed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed)
+    for (const auto& [nodes, leaves] : {std::pair(32, 4), std::pair(64, 8)}) {
+      auto spec = groups_of(nodes, seed, {"slow:leaf=1,percent=90"});
+      spec.devices_per_node = 1;
+      spec.leaves = leaves;
+      EXPECT_EQ(accused_after_retest(spec), std::vector<std::string>{"switch switch:L1"})
+          << nodes << " " << seed;
+      spec.faults.clear();
+      EXPECT_TRUE(accused_after_retest(spec).empty()) << nodes << " " << seed;
+    }
+}
+
 std::vector<verdict::Retest> wanted_groups(const results::Results& r) {
   const auto options = verdict::options_from(r);
   verdict::Judgement j(r, options);
