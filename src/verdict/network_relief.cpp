@@ -2,6 +2,7 @@
 #include "verdict/network_relief.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -9,12 +10,18 @@
 
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict::network {
 namespace {
 
+bool against_the_past(const results::Finding& f) {
+  return f.reference_kind == "history" || f.reference_kind == "baseline";
+}
+
 const Series* links_of(const Judgement& j, const results::Finding& f) {
-  const Series* s = f.kind == "slow" ? series_of(j, f) : nullptr;
+  const bool slow = f.kind == "slow" || (f.kind == "drift" && f.reference_kind == "history");
+  const Series* s = slow ? series_of(j, f) : nullptr;
   return s != nullptr && s->kind == "link" && !s->is_of(results::MetricClass::storage) ? s : nullptr;
 }
 
@@ -22,9 +29,14 @@ class Relief {
  public:
   Relief(const Judgement& j, const Places& places) : j_(j), places_(places) {
     for (const auto& f : j.found) {
-      if (f.finding.level != "switch" || f.finding.severity != "FAIL" || links_of(j, f.finding) == nullptr)
+      if (f.finding.level != "switch" || f.finding.severity == "INFO" || links_of(j, f.finding) == nullptr)
         continue;
       const std::set<std::int32_t> rows(f.rows.begin(), f.rows.end());
+      if (rows.size() == 1) {  // a bound is another reference than what parts were before
+        double& most = deficits_[*rows.begin()];
+        if (f.finding.reference_kind == "peers") most = std::max(most, f.finding.deficit.value_or(0));
+      }
+      if (f.finding.severity != "FAIL") continue;
       if (rows.size() == 1) switches_.insert(*rows.begin());
       if (rows.size() == 2) paths_.emplace(*rows.begin(), *rows.rbegin());
     }
@@ -46,14 +58,16 @@ class Relief {
       const bool told = std::any_of(j.found.begin(), j.found.end(), [&, row = leaf](const Found& f) {
         return names(f, row) && !well_with_others(f, row);
       });
-      if (told)
+      if (told) {
         switches_.insert(leaf);
-      else
-        std::erase_if(j.found, [&, row = leaf](const Found& f) { return names(f, row); });
+        continue;
+      }
+      deficits_.erase(leaf);
+      std::erase_if(j.found, [&, row = leaf](const Found& f) { return names(f, row); });
     }
   }
 
-  bool any() const { return !switches_.empty() || !paths_.empty(); }
+  bool any() const { return !deficits_.empty() || !paths_.empty(); }
 
   bool explains(const Found& found) const {
     const auto& f = found.finding;
@@ -133,7 +147,7 @@ class Relief {
   /// Across its switch, by the lower quartile, since a switch may be slow one way only.
   bool like_its_switch(const Series& s, const results::Finding& f, std::int32_t part) const {
     const auto leaf = places_.switch_of(part);
-    if (leaf < 0 || !switches_.contains(leaf)) return false;
+    if (leaf < 0 || !tells_of(leaf, f)) return false;
     const auto leaves = [&](const SeriesRow& row) {
       return (places_.switch_of(row.source) == leaf) != (places_.switch_of(row.destination) == leaf);
     };
@@ -142,7 +156,18 @@ class Relief {
     if (own.empty() || others.empty()) return false;
     const double least = (1 - constants::delta_nic);
     if (quantile(own, 0.25) < least * quantile(others, 0.25)) return false;
-    return f.reference_kind != "peers" || !slow_inside(s, leaf, part, least);
+    const bool inside = f.reference_kind == "peers" || f.kind == "drift";
+    return !inside || !slow_inside(s, leaf, part, least);
+  }
+
+  /// Whether a switch is said to be so slow that a part below it may be. One that only warns tells why a part
+  /// is below its own past.
+  bool tells_of(std::int32_t leaf, const results::Finding& f) const {
+    if (!against_the_past(f)) return switches_.contains(leaf);
+    const auto at = deficits_.find(leaf);
+    if (at == deficits_.end()) return false;
+    return f.kind != "drift" ||
+           std::log1p(-at->second) - std::log1p(-f.deficit.value_or(0)) < log_deficit(constants::delta_warn);
   }
 
   /// What stays below the switch says more of a node than what crosses it.
@@ -158,7 +183,8 @@ class Relief {
 
   const Judgement& j_;
   const Places& places_;
-  std::set<std::int32_t> switches_;
+  std::set<std::int32_t> switches_;          ///< that fail
+  std::map<std::int32_t, double> deficits_;  ///< by switch that fails or warns
   std::set<std::pair<std::int32_t, std::int32_t>> paths_;
   mutable std::map<const Series*, std::map<std::string, const SeriesRow*>> names_;
 };

@@ -17,8 +17,9 @@ using testing::SizeIs;
 class Nights {
  public:
   Nights(std::int64_t nodes, const std::string& metrics, std::uint64_t seed, double run_cv = 0.003,
-         std::int64_t devices = 1) {
+         std::int64_t devices = 1, std::int64_t leaves = 0) {
     spec_.nodes = nodes;
+    spec_.leaves = leaves;
     spec_.devices_per_node = devices;
     spec_.metrics = simulate::pick_metrics({metrics});
     spec_.run_cv = run_cv;
@@ -27,19 +28,22 @@ class Nights {
 
   /// What the history finds in the next night.
   std::vector<results::Finding> next(const std::string& fault = "") {
-    auto found = said(fault);
+    return next(fault.empty() ? std::vector<std::string>{} : std::vector{fault});
+  }
+  std::vector<results::Finding> next(const std::vector<std::string>& faults) {
+    auto found = said(faults);
     std::erase_if(found, [](const auto& f) { return f.severity == "INFO"; });
     return found;
   }
 
   /// The same with its notes.
-  std::vector<results::Finding> said(const std::string& fault = "") {
+  std::vector<results::Finding> said(const std::vector<std::string>& faults = {}) {
     ++night_;
     spec_.run = static_cast<std::uint64_t>(night_);
     spec_.started =
         std::string(night_ < 10 ? "2026-01-0" : "2026-01-") + std::to_string(night_) + "T02:00:00Z";
     spec_.faults.clear();
-    if (!fault.empty()) spec_.faults = {simulate::parse_fault(fault)};
+    for (const auto& fault : faults) spec_.faults.push_back(simulate::parse_fault(fault));
     const auto r = simulate::run(spec_);
     auto options = verdict::options_from(r);
     options.earlier = earlier_;
@@ -142,6 +146,22 @@ TEST(HistoryNights, ALossOfTheFleetBitByBitIsTold) {
           EXPECT_EQ(found[0].level, "cluster");
         }
         lost += a_night;
+      }
+    }
+}
+
+/// What a switch takes from the nodes below it is no loss of theirs; what one of them lost besides is.
+TEST(HistoryNights, NodesBelowASlowSwitchDidNotDrift) {
+  for (const int percent : {6, 8, 20, 50})
+    for (const bool slower : {false, true}) {
+      Nights nights(16, "p2p", 1, 0.003, 1, 4);
+      std::vector<std::string> faults{"slow:leaf=1,percent=" + std::to_string(percent)};
+      if (slower) faults.emplace_back("slow:nic=0,node=5,percent=70");
+      for (int night = 1; night <= 10; ++night) {
+        const auto found = night <= 8 ? nights.next() : nights.next(faults);
+        EXPECT_EQ(named(found),
+                  night > 8 && slower ? std::set<std::string>{"sim05"} : std::set<std::string>{})
+            << percent << " " << night;
       }
     }
 }
