@@ -10,133 +10,16 @@
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/history_level.hpp"
+#include "verdict/history_matrix.hpp"
 #include "verdict/reference_scores.hpp"
 
 namespace assay::verdict {
 namespace {
 
+using past::Identities, past::Matrix, past::Past, past::past_of, past::Run;
 using results::not_taken;
 constexpr double scale_floor = 2e-4;
 constexpr std::size_t scale_min = history_least;
-
-/// Numbers for (kind, id), the same in all runs.
-class Identities {
- public:
-  std::vector<std::int32_t> of(const Snapshot& run) {
-    std::vector<std::int32_t> ids;
-    for (const auto& part : run.parts)
-      ids.push_back(known_.try_emplace(part.kind + '\n' + part.id, static_cast<std::int32_t>(known_.size()))
-                        .first->second);
-    return ids;
-  }
-  std::size_t size() const noexcept { return known_.size(); }
-
- private:
-  std::unordered_map<std::string, std::int32_t> known_;
-};
-
-struct Run {
-  const Snapshot* snapshot;
-  std::vector<std::int32_t> ids;
-  std::unordered_map<std::string, const SnapshotSeries*> series;
-};
-
-std::string key_of(const SnapshotSeries& s) { return s.full() + '\n' + s.case_key; }
-
-/// The values of one metric by part and run.
-struct Matrix {
-  std::vector<std::vector<double>> rows;  ///< [part][run], NaN where absent
-  std::vector<std::int32_t> row_of;       ///< by identity, -1
-  std::vector<double> fleet;              ///< [run] drift; NaN where the metric is absent
-  bool drift_known = false;
-  double fleet_sigma = 0;     ///< robust, of the drift of the runs before the fleet lost speed
-  std::ptrdiff_t since = -1;  ///< the first of the latest runs in which the whole fleet was slow
-};
-
-std::size_t nodes_in(const Snapshot& run, const std::vector<Score>& scores) {
-  std::set<std::int32_t> nodes;
-  for (const auto& s : scores) nodes.insert(run.part(s.part).node);
-  return nodes.size();
-}
-
-double median_of(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return std::isnan(v); });
-  return median(values);
-}
-
-/// Takes the runs in which the whole fleet is slow out of what its level is held to be: a loss that lasts is
-/// no level to get used to. The rows, which are without drift, then have the level before the loss.
-void find_level(Matrix& m) {
-  std::vector<double> steady;
-  for (std::size_t h = 0; h < m.fleet.size(); ++h) {
-    if (std::isnan(m.fleet[h])) continue;
-    if (steady.size() >= 2 &&
-        median(steady) - m.fleet[h] > fleet_threshold(steady.size(), fleet_sigma(steady))) {
-      if (m.since < 0) m.since = static_cast<std::ptrdiff_t>(h);
-      continue;
-    }
-    m.since = -1;
-    steady.push_back(m.fleet[h]);
-  }
-  if (steady.empty()) return;
-  m.fleet_sigma = fleet_sigma(steady);
-  const double level = median(steady);
-  for (auto& row : m.rows)
-    for (double& value : row) value += level;
-}
-
-Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size_t identities) {
-  Matrix m;
-  m.row_of.assign(identities, -1);
-  std::size_t fewest = ~std::size_t{0};
-  for (std::size_t h = 0; h < runs.size(); ++h) {
-    const auto at = runs[h].series.find(key);
-    if (at == runs[h].series.end()) continue;
-    const auto scores = scores_of(*runs[h].snapshot, *at->second);
-    fewest = std::min(fewest, nodes_in(*runs[h].snapshot, scores));
-    for (const auto& s : scores) {
-      auto& row = m.row_of[static_cast<std::size_t>(runs[h].ids[static_cast<std::size_t>(s.part)])];
-      if (row < 0) {
-        row = static_cast<std::int32_t>(m.rows.size());
-        m.rows.emplace_back(runs.size(), not_taken);
-      }
-      m.rows[static_cast<std::size_t>(row)][h] = s.log_rate;
-    }
-  }
-  m.fleet.assign(runs.size(), not_taken);
-  m.drift_known = fewest >= constants::fleet_min_nodes && !m.rows.empty();
-  if (!m.drift_known) return m;
-  std::vector<double> centres;
-  for (const auto& row : m.rows) centres.push_back(median_of(row));
-  const double noise = noise_of(m.rows, true);
-  for (std::size_t h = 0; h < runs.size(); ++h) {
-    std::vector<double> off;
-    for (std::size_t i = 0; i < m.rows.size(); ++i)
-      if (!std::isnan(m.rows[i][h])) off.push_back(m.rows[i][h] - centres[i]);
-    if (off.empty()) continue;
-    const double drift = drift_of(off, noise);
-    m.fleet[h] = drift;
-    for (auto& row : m.rows) row[h] -= drift;
-  }
-  find_level(m);
-  return m;
-}
-
-/// The last `most` values that were taken, and which runs they are of.
-struct Past {
-  std::vector<double> values;
-  std::vector<std::size_t> runs;
-};
-
-Past past_of(const std::vector<double>& row) {
-  Past p;
-  for (std::size_t h = 0; h < row.size(); ++h) {
-    if (std::isnan(row[h])) continue;
-    p.values.push_back(row[h]);
-    p.runs.push_back(h);
-  }
-  return p;
-}
 
 /// Median of at most `window` values that end before position `end`.
 double window_median(const std::vector<double>& values, std::size_t end, std::size_t window) {
@@ -206,6 +89,7 @@ std::vector<double> null_of(const Matrix& m, const Steady& steady, std::size_t w
     const Past p = past_of(m.rows[i]);
     const auto last = last_of(p, window);
     leave_one_out(last, all);
+    for (const auto& ended : m.ended[i]) leave_one_out(ended, steady.rows[i] ? of_steady : all);
     if (!steady.rows[i]) continue;
     const std::size_t cut = steady.most_shift ? level_cut(last) : 0;
     leave_one_out(last.first(cut), of_steady);
@@ -229,7 +113,7 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   d.out.case_key = s.case_key;
   d.scores = scores_of(now, s);
   if (d.scores.empty()) return d;
-  d.matrix = matrix_of(runs, key_of(s), identities);
+  d.matrix = past::matrix_of(runs, past::key_of(s), identities);
   const auto steady = steady_rows(d.matrix, options.window);
   d.differences = null_of(d.matrix, steady, options.window);
   d.out.pairs = static_cast<std::int64_t>(d.differences.size());
@@ -324,7 +208,7 @@ std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapsho
   std::vector<Run> runs;
   for (const auto* snapshot : chosen) {
     Run run{snapshot, identities.of(*snapshot), {}};
-    for (const auto& s : snapshot->series) run.series.emplace(key_of(s), &s);
+    for (const auto& s : snapshot->series) run.series.emplace(past::key_of(s), &s);
     runs.push_back(std::move(run));
   }
   return runs;

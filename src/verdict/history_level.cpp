@@ -6,6 +6,7 @@
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
@@ -36,6 +37,26 @@ std::size_t level_cut(std::span<const double> values) {
     if (cut == 0 || between > most) cut = i, most = between;
   }
   return cut;
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> ended_losses(std::span<const double> values, double noise) {
+  constexpr std::size_t least_runs = 3, most_often = 4;
+  constexpr double deviations = 5;
+  std::vector<std::pair<std::size_t, std::size_t>> losses;
+  if (values.size() <= least_runs) return losses;
+  double best = std::min(values[0], values[1]);
+  for (std::size_t i = 2; i < values.size(); ++i) best = std::max(best, std::min(values[i - 1], values[i]));
+  const double bound = best - std::max(log_deficit(constants::delta_warn), deviations * noise);
+  std::size_t changes = 0, begin = 0;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    const bool low = values[i] < bound;
+    if (low == (values[i - 1] < bound)) continue;
+    ++changes;
+    if (!low && i - begin >= least_runs) losses.emplace_back(begin, i);
+    begin = i;
+  }
+  if (most_often * changes > values.size()) losses.clear();
+  return losses;
 }
 
 double scale_of_half(std::vector<double> values) {

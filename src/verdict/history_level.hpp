@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace assay::verdict {
@@ -15,6 +16,11 @@ double noise_of(const std::vector<std::vector<double>>& rows, bool apart);
 
 /// Where a level changes once: of the cuts in two the one with the least squares within; 0 for fewer than 2.
 std::size_t level_cut(std::span<const double> values);
+
+/// Losses of a part that ended, as positions from and to: three runs or more that are 2 % and 5 `noise` below
+/// the best pair of successive runs. None of a part that changes its level more often than in every fourth
+/// run: that is its way.
+std::vector<std::pair<std::size_t, std::size_t>> ended_losses(std::span<const double> values, double noise);
 
 /// Robust sigma by the shortest interval that holds half of the values (Rousseeuw & Leroy 1987, with their
 /// correction for few): the other half may be anywhere. At least 4 values.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "simulate/simulate.hpp"
+#include "verdict/history_level.hpp"
 #include "verdict/references.hpp"
 
 namespace assay {
@@ -148,6 +149,37 @@ TEST(HistoryNights, ALossOfTheFleetBitByBitIsTold) {
         lost += a_night;
       }
     }
+}
+
+/// Runs with a fault that was repaired are more than half of the window, and no level to get used to.
+TEST(HistoryNights, AFaultThatComesBackIsToldAgain) {
+  for (const int nodes : {1, 2, 12})
+    for (const int first : {1, 3}) {
+      Nights nights(nodes, "4", 2);
+      for (int night = 1; night <= 14; ++night) {
+        const bool slow = night >= first && night != 10 && night != 11;
+        const auto found = nights.next(slow ? of_all(1, 20) : "");
+        if (night == 10 || night == 11) {
+          EXPECT_THAT(found, IsEmpty()) << nodes << " " << first;
+        }
+        if (night < 12) continue;
+        ASSERT_EQ(named(found), first_devices(1)) << nodes << " " << first << " " << night;
+        EXPECT_EQ(found[0].severity, night > 12 ? "FAIL" : "WARN") << nodes << " " << first << " " << night;
+        EXPECT_THAT(found[0].since, HasSubstr("-12T")) << nodes << " " << first << " " << night;
+      }
+    }
+}
+
+TEST(HistoryNights, EndedLossesAreLongAndRare) {
+  using Losses = std::vector<std::pair<std::size_t, std::size_t>>;
+  const std::vector<double> back{0, 0, -.2, -.2, -.2, -.2, 0, 0, 0, 0, 0, -.2};
+  EXPECT_EQ(verdict::ended_losses(back, 0.003), (Losses{{2, 6}}));
+  EXPECT_EQ(verdict::ended_losses(back, 0.05), Losses{}) << "noise";
+  EXPECT_EQ(verdict::ended_losses(std::vector<double>{0, 0, 0, -.2, -.2, 0, 0, 0}, 0.003), Losses{})
+      << "two runs";
+  EXPECT_EQ(verdict::ended_losses(std::vector<double>{0, -.1, -.1, -.1, 0, 0, -.1, -.1, -.1, 0, -.1}, 0.003),
+            Losses{})
+      << "it comes and goes";
 }
 
 /// What a switch takes from the nodes below it is no loss of theirs; what one of them lost besides is.
