@@ -27,7 +27,7 @@ struct GroupScores {
   std::vector<std::vector<double>>
       values;  ///< by unit: log rate of its group in each draw, less the draw's better groups
   std::vector<std::int64_t> samples;  ///< by unit
-  double centre = 0;                  ///< median log rate of the groups
+  std::vector<double> centres;        ///< by unit: median log rate of the better groups of its draws
 };
 
 bool in_groups(const Series& s) {
@@ -38,10 +38,9 @@ bool in_groups(const Series& s) {
 GroupScores scores_of(const Judgement& j, const Series& s, bool retest) {
   const auto draws = draws_of(j, s, retest);
   const int rails = rails_of(*s.first);
-  std::map<std::int32_t, std::vector<double>> values;
+  std::map<std::int32_t, std::vector<double>> values, centres;
   std::map<std::int32_t, std::int64_t> samples;
   GroupScores scores;
-  std::vector<double> all;
   for (const auto& draw : draws) {
     std::map<int, double> rate;
     std::map<int, std::vector<double>> rates;
@@ -51,18 +50,18 @@ GroupScores scores_of(const Judgement& j, const Series& s, bool retest) {
       if (beside.size() < 2) continue;
       // The upper half of the groups has none of a few slow members even where they are in most groups.
       const double centre = network::upper(beside);
-      all.push_back(rate[group]);
       for (const auto unit : units) {
+        centres[unit].push_back(centre);
         values[unit].push_back(rate[group] - centre);
         samples[unit] +=
             static_cast<std::int64_t>(draw.rates.at(group).size() / std::max<std::size_t>(1, units.size()));
       }
     }
   }
-  scores.centre = all.empty() ? 0 : median(all);
   for (auto& [unit, v] : values) {
     scores.units.push_back(unit);
     scores.values.push_back(std::move(v));
+    scores.centres.push_back(median(centres[unit]));
     scores.samples.push_back(samples[unit]);
   }
   return scores;
@@ -75,6 +74,7 @@ struct SlowUnit {
   std::int32_t row = -1;
   std::vector<std::int32_t> devices;  ///< a node all of whose devices are slow: these
   double deficit = 0, p = 1;
+  double reference = 0;  ///< log rate that the deficit is from
   std::int64_t samples = 0;
   bool alone = false;
 };
@@ -93,7 +93,8 @@ std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
   if (bests.size() < constants::collective_nodes) return found;
   const auto add = [&](std::size_t k, double deficit, double p) {
     const std::size_t i = judged[k];
-    found.push_back({scores.units[i], {}, deficit, p, scores.samples[i], true});
+    const double reference = scores.centres[i] + bests[k] + deficit;
+    found.push_back({scores.units[i], {}, deficit, p, reference, scores.samples[i], true});
   };
   const double alpha = constants::network_alpha_warn / static_cast<double>(std::max<std::size_t>(1, tests));
   if (bests.size() >= constants::network_robust_population) {
@@ -123,18 +124,21 @@ std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
 struct GroupRetest {
   bool measured = false;
   double deficit = 0, low = 0;
+  double reference = 0;  ///< log rate that the deficit is from
   std::size_t controls = 0;
 };
 GroupRetest judge_groups(const GroupScores& retest, std::int32_t node, std::size_t candidates) {
   GroupRetest a;
   std::vector<double> others;
-  double own = results::not_taken;
+  double own = results::not_taken, centre = 0;
   for (std::size_t i = 0; i < retest.units.size(); ++i) {
     if (retest.values[i].size() < 2) continue;
-    if (retest.units[i] == node)
-      own = best(retest.values[i]);
-    else
+    if (retest.units[i] != node) {
       others.push_back(best(retest.values[i]));
+      continue;
+    }
+    own = best(retest.values[i]);
+    centre = retest.centres[i];
   }
   if (std::isnan(own) || others.size() + 1 < constants::collective_nodes) return a;
   const double n = static_cast<double>(others.size()),
@@ -143,6 +147,7 @@ GroupRetest judge_groups(const GroupScores& retest, std::int32_t node, std::size
   a.measured = true;
   a.controls = others.size();
   a.deficit = median(others) - own;
+  a.reference = centre + median(others);
   a.low = a.deficit - t_quantile(1 - constants::network_alpha_retest /
                                          static_cast<double>(std::max<std::size_t>(1, candidates)),
                                  n - 1) *
@@ -184,8 +189,9 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   const bool confirmed = a.measured && a.low > 0;
   const double deficit = confirmed ? a.deficit : slow.deficit;
   auto f = j.about(s, slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
-  f.reference = std::exp(scores.centre);
-  f.value = std::exp(scores.centre - deficit);
+  const double reference = confirmed ? a.reference : slow.reference;
+  f.reference = std::exp(reference);
+  f.value = std::exp(reference - deficit);
   f.reference_kind = "peers";
   f.deficit = -std::expm1(-deficit);
   if (confirmed) f.ci_low = -std::expm1(-a.low);

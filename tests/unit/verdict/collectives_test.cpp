@@ -99,6 +99,21 @@ std::vector<std::string> accused_after_retest(const simulate::Spec& spec) {
   return accused_groups(judge(r));
 }
 
+/// More than half of the groups have one of these: their median is no measure of the others.
+TEST(VerdictCollectives, ValueAndReferenceBelongToTheDeficit) {
+  for (const bool retested : {false, true}) {
+    auto spec = groups_of(64, 1, {"slow:node=1-12,percent=90,suite=allreduce"});
+    auto r = retested ? simulate::run(spec) : screened_groups(spec);
+    const auto v = judge(r);
+    ASSERT_GE(v.findings.size(), 12U);
+    for (const auto& f : v.findings) {
+      if (f.kind != "slow") continue;
+      EXPECT_NEAR(*f.reference / 4.4e10, 1, 0.05) << f.text;
+      EXPECT_NEAR(*f.value, *f.reference * (1 - *f.deficit), 1e-3 * *f.value) << f.text;
+    }
+  }
+}
+
 /// More than a quarter of the nodes: those that groups without any other suspect accuse are named, and what
 /// is slow besides is told.
 TEST(VerdictCollectives, ManySlowNodesAreNamedOrTold) {
