@@ -184,6 +184,18 @@ std::set<std::int32_t> named_by_links(const Judgement& j) {
   return named;
 }
 
+/// Whether links between nodes were measured of this one.
+bool has_pairs(const Judgement& j, std::int32_t part) {
+  const auto node = j.entities.node(part);
+  return std::any_of(j.series.begin(), j.series.end(), [&](const Series& s) {
+    return s.kind == "link" && s.judged && !s.is_of(results::MetricClass::storage) &&
+           std::any_of(s.rows.begin(), s.rows.end(), [&](const SeriesRow& row) {
+             const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
+             return from != to && (from == node || to == node);
+           });
+  });
+}
+
 results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores,
                             const SlowUnit& slow, const GroupRetest& a) {
   const bool confirmed = a.measured && a.low > 0;
@@ -200,12 +212,12 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   f.confirmed = confirmed;
   if (!std::isnan(slow.p)) f.p_adjusted = std::min(1.0, slow.p);
   f.action = "TRIAGE";
-  // Other tools say nothing of the pairs of the nodes of their groups.
   const bool imported = s.is_imported();
   f.text = f.name + ": all its " + (imported ? "" : "random ") + "groups are slow in " + s.full() + ", " +
            format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
            ", deficit " + percent(*f.deficit) + " (n=" + std::to_string(slow.samples) + ")" +
-           (slow.devices.empty() ? "" : ", on all its rails") + (imported ? "" : ", its pairs are not") +
+           (slow.devices.empty() ? "" : ", on all its rails") +
+           (has_pairs(j, slow.row) ? ", its pairs are not" : "") +
            (confirmed    ? ", confirmed by new groups"
             : a.measured ? ", not slow in new groups"
                          : ", not confirmed");

@@ -114,6 +114,16 @@ TEST(VerdictCollectives, ValueAndReferenceBelongToTheDeficit) {
   }
 }
 
+TEST(VerdictCollectives, OnlyPairsThatWereMeasuredAreSaidToBeSound) {
+  for (const bool pairs : {false, true}) {
+    auto spec = groups_of(32, 1, {slow_node});
+    if (pairs) spec.metrics.push_back(simulate::pick_metrics({"p2p"}).front());
+    const auto v = judge(screened_groups(spec));
+    ASSERT_NE(find_kind(v, "slow"), nullptr);
+    EXPECT_EQ(find_kind(v, "slow")->text.find("its pairs are not") != std::string::npos, pairs);
+  }
+}
+
 /// More than a quarter of the nodes: those that groups without any other suspect accuse are named, and what
 /// is slow besides is told.
 TEST(VerdictCollectives, ManySlowNodesAreNamedOrTold) {
