@@ -41,11 +41,29 @@ struct HistorySeries {
   std::string null;        ///< where the threshold comes from: "empirical" or "t4"
 };
 
+/// Fewest earlier runs that tell what a collective reaches.
+inline constexpr std::size_t history_total_least = 3;
+
+/// Earlier runs of a metric that has one value for several ranks, of the same parts.
+struct HistoryTotal {
+  std::string metric, case_key;
+  double base = 0;        ///< median log rate
+  double threshold = 0;   ///< logarithmic; 0: too few runs
+  std::int64_t runs = 0;  ///< without those that had lost speed
+  std::string since;      ///< start of the first of the latest runs that had; or empty
+};
+
+/// How many metrics were compared, and how many could not be for lack of values.
+struct HistoryHeld {
+  std::size_t known = 0, unknown = 0;
+};
+
 /// Bound to one run: rows are those of its scores.
 struct History {
   std::string name;  ///< as given: --history
   std::vector<RunSource> runs;
   std::vector<HistorySeries> series;
+  std::vector<HistoryTotal> totals;
 };
 
 struct HistoryOptions {
@@ -71,6 +89,10 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
 /// The quantile of `differences` that a further one exceeds with probability `p`, for p below 1 %: from the
 /// tail beyond 99 %. `differences` are deficits in units of their scale.
 double tail_quantile(std::vector<double> differences, double p);
+
+/// Of collectives (history_totals.cpp): `runs` in the order of their start.
+std::vector<HistoryTotal> totals_of(const std::vector<const Snapshot*>& runs, const Snapshot& now);
+HistoryHeld judge_totals(Judgement& j, const Snapshot& now, const History& history);
 
 Json history_json(const History& history);
 /// Throws Error(data) for what `history_json` did not write.

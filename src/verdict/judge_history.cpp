@@ -48,7 +48,7 @@ class HistoryJudge {
   void run() {
     std::unordered_map<std::string, const HistorySeries*> known;
     for (const auto& h : history_.series) known[h.metric + '\n' + h.case_key] = &h;
-    std::size_t held = 0, unknown = 0;
+    auto [held, unknown] = judge_totals(j_, now_, history_);
     for (const auto& s : now_.series) {
       const auto at = known.find(s.full() + '\n' + s.case_key);
       if (at == known.end()) continue;
@@ -218,7 +218,18 @@ Json history_json(const History& history) {
                           {"shifted", std::move(shifted)},
                           {"base", to_base64(h.base)}});
   }
-  return Json{{"name", history.name}, {"runs", std::move(runs)}, {"series", std::move(series)}};
+  Json totals = Json::array();
+  for (const auto& t : history.totals)
+    totals.push_back(Json{{"metric", t.metric},
+                          {"case_key", t.case_key},
+                          {"base", number(t.base)},
+                          {"threshold", number(t.threshold)},
+                          {"runs", t.runs},
+                          {"since", t.since}});
+  return Json{{"name", history.name},
+              {"runs", std::move(runs)},
+              {"series", std::move(series)},
+              {"totals", std::move(totals)}};
 }
 
 History history_from(const Json& json) {
@@ -245,6 +256,9 @@ History history_from(const Json& json) {
       }
       out.series.push_back(std::move(h));
     }
+    for (const auto& t : json.value("totals", Json::array()))  // absent before 0.2.0
+      out.totals.push_back({t.at("metric"), t.at("case_key"), number_from(t.at("base")),
+                            number_from(t.at("threshold")), t.at("runs"), t.at("since")});
     return out;
   } catch (const Json::exception&) {
     damaged();

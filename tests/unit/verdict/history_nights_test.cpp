@@ -182,6 +182,22 @@ TEST(HistoryNights, EndedLossesAreLongAndRare) {
       << "it comes and goes";
 }
 
+/// Groups of few nodes have no draws that tell a slow node: the past of the collective is what there is.
+TEST(HistoryNights, ALossOfACollectiveIsTold) {
+  for (const int nodes : {2, 4, 7}) {
+    Nights nights(nodes, "allreduce", 3);
+    for (int night = 1; night <= 20; ++night) {
+      const auto found = nights.next(night <= 8 ? "" : "slow:node=1,percent=99.9,suite=allreduce");
+      ASSERT_THAT(found, SizeIs(night <= 8 ? 0 : 1)) << nodes << " " << night;
+      if (night <= 8) continue;
+      EXPECT_EQ(found[0].severity, "WARN");
+      EXPECT_NEAR(*found[0].deficit, 0.999, 0.001);
+      EXPECT_THAT(found[0].since, HasSubstr("-09T"));
+    }
+    EXPECT_THAT(nights.said(), IsEmpty()) << "no note";
+  }
+}
+
 /// What a switch takes from the nodes below it is no loss of theirs; what one of them lost besides is.
 TEST(HistoryNights, NodesBelowASlowSwitchDidNotDrift) {
   for (const int percent : {6, 8, 20, 50})
