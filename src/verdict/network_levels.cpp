@@ -10,6 +10,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_paths.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict::network {
 namespace {
