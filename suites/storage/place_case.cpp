@@ -39,13 +39,25 @@ double sum(const Place& place, double SmartLog::*value) {
   return out;
 }
 
-void tell_odd_ones(const Place& place, const std::string& engine, Context& context, int entity) {
+void tell_odd_ones(const std::string& path, const Place& place, const std::string& engine, Context& context,
+                   int entity) {
   const std::string mine = kind_of(place, engine);
   const auto kinds = context.leaders->all_gather_text(mine);
   const std::string usual = usual_one(kinds);
   if (usual.empty() || mine == usual) return;
-  context.record.launch_event("warn", "mismatch",
-                              fmt::format("{}: {}; most nodes: {}", place.mount.point, mine, usual), entity);
+  context.record.launch_event("warn", "mismatch", fmt::format("{}: {}; most nodes: {}", path, mine, usual),
+                              entity);
+}
+
+/// A node that cannot look at its place takes part in what the nodes gather all the same: they would wait for
+/// it.
+Place place_of(const std::string& path, bool gathers, Context& context) {
+  try {
+    return look_at_place(path);
+  } catch (const Error&) {
+    if (gathers) context.leaders->all_gather_text("");
+    throw;
+  }
 }
 
 }  // namespace
@@ -71,7 +83,7 @@ void run_place(const Case& c, Context& context, Site& site) {
   const int entity = context.entities.node(context.topology.me().node);
   for (const results::MetricSpec& m : metrics().all())
     if (m.operation == c.operation) context.record.declare(m);
-  const Place place = look_at_place(site.paths[index]);
+  const Place place = place_of(site.paths[index], !after, context);
   auto& row = context.record.add_row(entity);
   row.t.push_back(context.since_start(now_s()));
   row.block.push_back(0);
@@ -89,7 +101,7 @@ void run_place(const Case& c, Context& context, Site& site) {
     const std::string engine = engine_of(context);
     context.record.event("storage-place", site.paths[index] + ": " + place.text() + "; " + engine, entity);
     site.media_errors[index] = errors;
-    return tell_odd_ones(place, engine, context, entity);
+    return tell_odd_ones(site.paths[index], place, engine, context, entity);
   }
   if (errors > site.media_errors[index])
     context.record.launch_event("fail", "corrupt",

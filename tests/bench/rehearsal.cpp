@@ -111,8 +111,9 @@ std::string report_of(const Job& job, int rank, int number, const Order& order) 
     if (spec.operation != c.operation || (spec.role != results::Role::metric && !of_link)) continue;
     record.declare(spec);
     const std::uint64_t seed = hash_text(c.path() + spec.name);
-    const double rate = (spec.typical > 0 ? spec.typical : 1e11) *
-                        wobble(hash_text(c.base_path()), static_cast<std::uint64_t>(rank), 0.004) / slow;
+    const double typical = spec.unit == "count" ? 0 : spec.typical > 0 ? spec.typical : 1e11;  // no errors
+    const double rate =
+        typical * wobble(hash_text(c.base_path()), static_cast<std::uint64_t>(rank), 0.004) / slow;
     for (std::size_t r = 0; r < record.rows_.size(); ++r) {
       auto& values = record.rows_[r].values[spec.name];
       const std::uint64_t first = (static_cast<std::uint64_t>(rank) << 8 | r) * job.samples;
@@ -215,8 +216,8 @@ class MadeRanks {
   void step(int rank, const Message& m, double now) {
     Rank& r = of(rank);
     const int node = rank / local_ranks;
-    if (m.number > 0 && node == job_.upset.silent) r.stopped = true;
-    if (m.number > 0 && node == job_.upset.killed && !r.route->relays_nothing()) {
+    if (m.number > 1 && node == job_.upset.silent) r.stopped = true;  // after a self-test and a case of rates
+    if (m.number > 1 && node == job_.upset.killed && !r.route->relays_nothing()) {
       r.killed = true;
       return;
     }

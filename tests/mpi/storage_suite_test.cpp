@@ -152,7 +152,7 @@ TEST(StorageFiles, ACacheIsTheOneOfAnyDirection) {
     });
     ASSERT_EQ(record.events_.size(), cold ? 0u : 1u);
     if (!cold) {
-      EXPECT_NE(record.events_[0].text.find("92 %"), std::string::npos) << record.events_[0].text;
+      EXPECT_NE(record.events_[0].text.find("92.0 %"), std::string::npos) << record.events_[0].text;
     }
   }
 }

@@ -219,8 +219,8 @@ class Nightly(place.SiteTest):
 
     def test_the_signal_ahead_of_the_limit_reaches_the_run(self):
         self.made(nodes=2)
-        self.runs(place.COPY + 'import signal\nsignal.signal(signal.SIGUSR1, lambda *_: (here / "signalled").touch())\n(here / "started").touch()\n'
-                  'signal.pause()\nsys.exit(3)\n')
+        self.runs(place.COPY + 'import signal\nimport time\nsignal.signal(signal.SIGUSR1, lambda *_: (here / "signalled").touch())\n(here / "started").touch()\n'
+                  'while not (here / "signalled").exists():\n    time.sleep(0.05)\nsys.exit(3)\n')  # a pause would miss a signal before it
         night = subprocess.Popen([place.SCRIPTS / "nightly.sh"], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self.wait_for("started")
         night.send_signal(signal.SIGUSR1)
