@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -93,6 +95,12 @@ std::filesystem::path target_of(std::filesystem::path file) {
   for (int links = 0; links < 40 && std::filesystem::is_symlink(file, ignored); ++links)
     file = file.parent_path() / std::filesystem::read_symlink(file, ignored);
   return file;
+}
+
+void check_name_length(const std::string& option, const std::string& file) {
+  struct stat status {};
+  if (::lstat((file + ".partial").c_str(), &status) != 0 && errno == ENAMETOOLONG)
+    throw_usage(option + ": cannot write '" + file + "': " + std::strerror(ENAMETOOLONG));
 }
 
 std::optional<std::int64_t> read_integer(const std::string& path) {

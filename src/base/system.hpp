@@ -19,6 +19,10 @@ std::optional<std::string> read_text(const std::string& path);
 /// The file that a chain of symbolic links leads to, which may not exist yet.
 std::filesystem::path target_of(std::filesystem::path file);
 
+/// Throws Error(usage) naming `option` where no file system takes the name of a file, which is written under
+/// a longer one (NAME.partial) first.
+void check_name_length(const std::string& option, const std::string& file);
+
 /// A whole number from such a file; nullopt when absent or no number.
 std::optional<std::int64_t> read_integer(const std::string& path);
 

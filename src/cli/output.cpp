@@ -185,10 +185,7 @@ void check_writable(const std::string& option, const std::string& file) {
   std::error_code ignored;
   if (fs::is_directory(file, ignored)) throw_usage(fmt::format("{}: '{}' is a directory", option, file));
   if (is_special(file)) return;
-  // It is written under a longer name first.
-  struct stat status {};
-  if (lstat((target_of(file).string() + ".partial").c_str(), &status) != 0 && errno == ENAMETOOLONG)
-    throw_usage(fmt::format("{}: cannot write '{}': {}", option, file, std::strerror(ENAMETOOLONG)));
+  check_name_length(option, target_of(file).string());
   fs::path folder = target_of(file).parent_path();
   if (folder.empty()) folder = ".";
   if (access(folder.c_str(), W_OK | X_OK) != 0) {

@@ -2,12 +2,9 @@
 #include "config/config.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -91,18 +88,11 @@ std::vector<FaultSpec> faults_from(const std::vector<std::string>& texts) {
   return faults;
 }
 
-/// A name that no file system takes would fail much later, under another name.
-void check_length(const std::string& file) {
-  struct stat info {};
-  if (::lstat((file + ".partial").c_str(), &info) != 0 && errno == ENAMETOOLONG)
-    throw_usage(fmt::format("--out: cannot write '{}': {}", file, std::strerror(ENAMETOOLONG)));
-}
-
 void set_output(Config& config, const OptionValues& values) {
   // What a link points to is replaced, and the directory of the running run is beside it.
   config.out =
       target_of(values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5").string();
-  check_length(config.out);
+  check_name_length("--out", config.out);
   config.resume = values.text("resume");
   while (config.resume.size() > 1 && config.resume.ends_with('/')) config.resume.pop_back();
   config.only = values.text("only");

@@ -95,4 +95,8 @@ std::string percent_text(double fraction) {
   return text == "-0.0%" ? text.substr(1) : text;
 }
 
+std::string plural(std::size_t n, const std::string& word) {
+  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
+}
+
 }  // namespace assay::report

@@ -24,5 +24,7 @@ std::string paint(const std::string& state, const std::string& text, const Style
 /// Bytes that are no UTF-8 make a file unreadable to others: they become U+FFFD, as in the JSON output.
 std::string valid_utf8(const std::string& text);
 std::string percent_text(double fraction);
+/// "1 node", "2 nodes".
+std::string plural(std::size_t n, const std::string& word);
 
 }  // namespace assay::report

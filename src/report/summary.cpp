@@ -26,10 +26,6 @@ constexpr std::size_t rows_per_suite = 6, findings_shown = 10, reasons_shown = 6
 
 constexpr double worst_told = 0.02;  ///< an entity this far behind the median is named with the case
 
-std::string plural(std::size_t n, const std::string& word) {
-  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
-}
-
 std::size_t width_of(const Style& style) { return static_cast<std::size_t>(std::max(style.width, 60)); }
 
 std::string heading(const Results& results) {

@@ -4,33 +4,14 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <string_view>
 
 #include "base/units.hpp"
 
 namespace assay::report {
 
-Compared compared_of(const verdict::Judgement& j) {
-  Compared out;
-  for (const auto& s : j.series)
-    for (const auto& row : s.rows) {
-      const bool rate = row.median > 0 && std::isfinite(row.median);
-      if (s.judged ? !rate : row.reference == verdict::Reference::none) continue;
-      switch (static_cast<verdict::Reference>(row.reference)) {
-        case verdict::Reference::limit: ++out.limits; break;
-        case verdict::Reference::baseline: ++out.baseline; break;
-        case verdict::Reference::physical: ++out.hardware; break;
-        case verdict::Reference::history: ++out.history; break;
-        case verdict::Reference::peers: ++out.peers; break;
-        case verdict::Reference::none: ++out.nothing; break;
-      }
-    }
-  return out;
-}
-
 std::string pass_words(const verdict::Judgement& j) {
-  const Compared c = compared_of(j);
+  const verdict::Compared c = verdict::compared_of(j);
   std::size_t absent = 0;
   for (const auto& p : j.results.plan) absent += p.required && p.state == "not_applicable" ? 1 : 0;
   std::string out = "Every required case that applies was measured, and no fault was found. ";

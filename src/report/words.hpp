@@ -9,14 +9,6 @@
 
 namespace assay::report {
 
-/// Judged values (a part in a metric) by the strongest reference that each was compared with.
-struct Compared {
-  std::size_t limits = 0, baseline = 0, hardware = 0, history = 0, peers = 0, nothing = 0;
-  std::size_t with_something() const noexcept { return limits + baseline + hardware + history + peers; }
-};
-/// After judge_all. Values that are no rate are left out, as in `VerdictData::basis`.
-Compared compared_of(const verdict::Judgement& j);
-
 /// What a PASS rests on: how many values were compared with what, and how many required cases did not apply.
 std::string pass_words(const verdict::Judgement& j);
 /// What a level measures and what FAILs at it; empty for an unknown level.

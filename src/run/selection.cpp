@@ -22,22 +22,19 @@ namespace {
 
 constexpr std::size_t largest_list_bytes = std::size_t{16} << 20;
 
-std::vector<std::string> names_of(const std::string& option, const std::string& text) {
+/// None, where the text is empty or all comment.
+std::vector<std::string> listed_in(const std::string& option, const std::string& text) {
   try {
-    auto names = expand_hostlist(text);
-    if (names.empty()) throw_usage("names no node");
-    return names;
+    return expand_hostlist(text);
   } catch (const Error& e) {
     throw_usage(fmt::format("--{}: {}", option, e.what()));
   }
 }
 
-bool holds_names(const std::string& option, const std::string& text) {
-  try {
-    return !expand_hostlist(text).empty();
-  } catch (const Error& e) {
-    throw_usage(fmt::format("--{}: {}", option, e.what()));
-  }
+std::vector<std::string> names_of(const std::string& option, const std::string& text) {
+  auto names = listed_in(option, text);
+  if (names.empty()) throw_usage(fmt::format("--{}: names no node", option));
+  return names;
 }
 
 bool any_matches(const std::vector<std::string>& patterns, const std::string& host) {
@@ -71,7 +68,7 @@ std::string list_text(const std::string& option, const std::string& typed) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > largest_list_bytes)
     throw_usage(fmt::format("--{}: '{}' is no list of nodes: larger than 16 MiB", option, typed));
-  if (!holds_names(option, text)) {
+  if (listed_in(option, text).empty()) {
     if (option == "only") throw_usage(fmt::format("--only: '{}' names no node", typed));
     return "";
   }

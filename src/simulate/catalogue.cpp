@@ -241,11 +241,11 @@ std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items,
         found = found || hit;
       }
     }
+    if (found) continue;
     std::string suites;
     for (const std::string& suite : suites_of(further)) suites += (suites.empty() ? "" : ", ") + suite;
-    if (!found)
-      throw_usage("'" + item + "' names no metric (a suite: " + suites +
-                  "; a glob on suite/case:metric; or how many device metrics)");
+    throw_usage("'" + item + "' names no metric (a suite: " + suites +
+                "; a glob on suite/case:metric; or how many device metrics)");
   }
   return picked;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -11,6 +10,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_links.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -46,7 +46,7 @@ std::vector<Group> groups_in(const std::vector<Draw>& draws, int rails,
 /// best.
 void mark_slow(std::vector<Group>& groups, bool rare, std::map<Kind, double>& fast) {
   const double least =
-      -std::log1p(-(rare ? constants::collective_rare_deficit : constants::peers_small_deficit));
+      log_deficit(rare ? constants::collective_rare_deficit : constants::peers_small_deficit);
   const bool across = std::any_of(groups.begin(), groups.end(), [](const Group& g) {
     return g.switches.size() > 1 && *g.switches.begin() >= 0;
   });
@@ -127,9 +127,6 @@ void accuse(const std::vector<Group>& groups, bool rare, ManySlow& out) {
   }
 }
 
-/// Devices with groups of their own are on the switches of their nodes.
-std::int32_t node_of(const Judgement& j, std::int32_t member) { return j.entities.node(member); }
-
 results::Finding finding_of(const Judgement& j, const Series& s, std::int32_t row, const ManySlow& many,
                             double value, bool retested, bool cleared) {
   auto f = j.about(s, row, cleared ? "INFO" : "WARN", "abnormality", row < 0 ? "split" : "slow");
@@ -202,14 +199,14 @@ ManySlow many_slow(const Judgement& j, const Series& s, const std::set<std::int3
   for (auto& draw : draws)
     std::erase_if(draw.units, [&](const auto& group) {
       const bool explained = std::any_of(group.second.begin(), group.second.end(), [&](std::int32_t member) {
-        return named.contains(node_of(j, member));
+        return named.contains(j.entities.node(member));
       });
       if (explained) draw.rates.erase(group.first);
       return explained;
     });
   const network::Places places(j);
   return many_slow(draws, rails_of(*s.first),
-                   [&](std::int32_t member) { return places.switch_of(node_of(j, member)); });
+                   [&](std::int32_t member) { return places.switch_of(j.entities.node(member)); });
 }
 
 bool judge_slow_switch(Judgement& j, const Series& s, std::set<std::int32_t>& named) {
@@ -219,8 +216,8 @@ bool judge_slow_switch(Judgement& j, const Series& s, std::set<std::int32_t>& na
   std::vector<double> own;
   std::int64_t samples = 0;
   for (const auto& [member, rate] : many.best) {
-    if (places.switch_of(node_of(j, member)) != many.leaf) continue;
-    named.insert(node_of(j, member));
+    if (places.switch_of(j.entities.node(member)) != many.leaf) continue;
+    named.insert(j.entities.node(member));
     samples += many.samples.at(member);
   }
   auto f = finding_of(j, s, many.leaf, many, many.slow, has_retest(j, s), false);
@@ -247,7 +244,7 @@ void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, bo
              (f.confirmed ? ", confirmed by new groups"
               : cleared   ? ", not slow in new groups"
                           : ", not confirmed");
-    here.insert(node_of(j, row));
+    here.insert(j.entities.node(row));
     j.add(std::move(f), {row});
   }
   if (!many.open.empty() && !told) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From findings and gaps to states: of every entity, and of the run.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 #include "base/exit_code.hpp"
@@ -134,30 +132,15 @@ void order_findings(std::vector<Found>& found) {
 }
 
 std::string basis_of(const Judgement& j) {
-  std::array<std::size_t, 6> counts{};
-  std::size_t left_out = 0;
-  for (const auto& s : j.series) {
-    for (const auto& row : s.rows) {
-      // No logarithm, no comparison.
-      if (s.judged && !(row.median > 0 && std::isfinite(row.median))) {
-        ++left_out;
-        continue;
-      }
-      if (s.judged || row.reference != Reference::none) ++counts[row.reference];
-    }
-  }
-  std::string text = "limits " + std::to_string(counts[Reference::limit]);
+  const Compared c = compared_of(j);
+  std::string text = "limits " + std::to_string(c.limits);
   // Said only where one was given.
-  if (j.options.baseline) text += ", baseline " + std::to_string(counts[Reference::baseline]);
-  text += ", hardware rates " + std::to_string(counts[Reference::physical]);
-  if (j.options.earlier || j.options.history)
-    text += ", own history " + std::to_string(counts[Reference::history]);
-  text += ", peers only " + std::to_string(counts[Reference::peers]) + ", nothing " +
-          std::to_string(counts[Reference::none]);
-  const bool correctness_only =
-      counts[Reference::none] == std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  if (left_out > 0) text += ", left out " + std::to_string(left_out);
-  return text + (correctness_only ? " (checks and counters only)" : "");
+  if (j.options.baseline) text += ", baseline " + std::to_string(c.baseline);
+  text += ", hardware rates " + std::to_string(c.hardware);
+  if (j.options.earlier || j.options.history) text += ", own history " + std::to_string(c.history);
+  text += ", peers only " + std::to_string(c.peers) + ", nothing " + std::to_string(c.nothing);
+  if (c.left_out > 0) text += ", left out " + std::to_string(c.left_out);
+  return text + (c.with_something() == 0 ? " (checks and counters only)" : "");
 }
 
 Json inputs_of(const Judgement& j) {
@@ -195,6 +178,28 @@ void give_reasons(const Judgement& j, results::VerdictData& v) {
 }
 
 }  // namespace
+
+Compared compared_of(const Judgement& j) {
+  Compared out;
+  for (const auto& s : j.series)
+    for (const auto& row : s.rows) {
+      // No logarithm, no comparison.
+      if (s.judged && !(row.median > 0 && std::isfinite(row.median))) {
+        ++out.left_out;
+        continue;
+      }
+      if (!s.judged && row.reference == Reference::none) continue;
+      switch (static_cast<Reference>(row.reference)) {
+        case Reference::limit: ++out.limits; break;
+        case Reference::baseline: ++out.baseline; break;
+        case Reference::physical: ++out.hardware; break;
+        case Reference::history: ++out.history; break;
+        case Reference::peers: ++out.peers; break;
+        case Reference::none: ++out.nothing; break;
+      }
+    }
+  return out;
+}
 
 results::VerdictData conclude(Judgement& j) {
   order_findings(j.found);

@@ -247,12 +247,8 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
   Identities identities;
   const auto ids = identities.of(now);
   const auto runs = runs_before(earlier, now, options.most_runs, identities);
-  std::vector<const Snapshot*> snapshots;
-  for (const auto& run : runs) {
-    out.runs.push_back(run.snapshot->source);
-    snapshots.push_back(run.snapshot);
-  }
-  out.totals = totals_of(snapshots, now);
+  for (const auto& run : runs) out.runs.push_back(run.snapshot->source);
+  out.totals = totals_of(runs, now);
   std::vector<Draft> drafts;
   std::vector<double> pool;
   std::size_t tests = 0;

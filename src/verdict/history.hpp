@@ -90,8 +90,10 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
 /// tail beyond 99 %. `differences` are deficits in units of their scale.
 double tail_quantile(std::vector<double> differences, double p);
 
-/// Of collectives (history_totals.cpp): `runs` in the order of their start.
-std::vector<HistoryTotal> totals_of(const std::vector<const Snapshot*>& runs, const Snapshot& now);
+/// A WARN `drift` of the cluster in a metric, since the start of a run; now if that is empty.
+results::Finding cluster_drift(const Judgement& j, const Snapshot& now, const SnapshotSeries& s,
+                               double deficit, const std::string& since);
+/// Of collectives (history_totals.cpp).
 HistoryHeld judge_totals(Judgement& j, const Snapshot& now, const History& history);
 
 Json history_json(const History& history);

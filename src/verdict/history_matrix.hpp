@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "verdict/history.hpp"
 #include "verdict/snapshot.hpp"
 
 namespace assay::verdict::past {
@@ -58,3 +59,10 @@ struct Past {
 Past past_of(const std::vector<double>& row);
 
 }  // namespace assay::verdict::past
+
+namespace assay::verdict {
+
+/// Of collectives (history_totals.cpp): `runs` in the order of their start.
+std::vector<HistoryTotal> totals_of(const std::vector<past::Run>& runs, const Snapshot& now);
+
+}  // namespace assay::verdict

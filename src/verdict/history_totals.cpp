@@ -9,7 +9,7 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/history.hpp"
+#include "verdict/history_matrix.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/population.hpp"
 
@@ -43,7 +43,7 @@ void add_run(HistoryTotal& t, std::vector<double>& steady, double rate, const st
 
 }  // namespace
 
-std::vector<HistoryTotal> totals_of(const std::vector<const Snapshot*>& runs, const Snapshot& now) {
+std::vector<HistoryTotal> totals_of(const std::vector<past::Run>& runs, const Snapshot& now) {
   std::vector<HistoryTotal> totals;
   for (const auto& s : now.series) {
     if (!s.shared) continue;
@@ -52,10 +52,12 @@ std::vector<HistoryTotal> totals_of(const std::vector<const Snapshot*>& runs, co
     t.case_key = s.case_key;
     std::vector<double> steady;
     const auto parts = parts_in(now, s);
-    for (const auto* run : runs)
-      for (const auto& before : run->series)
-        if (before.full() == t.metric && before.case_key == t.case_key && parts_in(*run, before) == parts)
-          add_run(t, steady, median_rate(before), run->source.started);
+    const std::string key = past::key_of(s);
+    for (const auto& run : runs) {
+      const auto before = run.series.find(key);
+      if (before != run.series.end() && parts_in(*run.snapshot, *before->second) == parts)
+        add_run(t, steady, median_rate(*before->second), run.snapshot->source.started);
+    }
     if (steady.empty()) continue;
     t.runs = static_cast<std::int64_t>(steady.size());
     t.base = median(steady);
@@ -63,6 +65,20 @@ std::vector<HistoryTotal> totals_of(const std::vector<const Snapshot*>& runs, co
     totals.push_back(std::move(t));
   }
   return totals;
+}
+
+results::Finding cluster_drift(const Judgement& j, const Snapshot& now, const SnapshotSeries& s,
+                               double deficit, const std::string& since) {
+  auto f = j.about(-1, "WARN", "abnormality", "drift");
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = s.higher_is_better ? "higher" : "lower";
+  f.reference_kind = "history";
+  f.deficit = fraction(deficit);
+  f.action = "TRIAGE";
+  f.since = since.empty() ? now.source.started : since;
+  return f;
 }
 
 HistoryHeld judge_totals(Judgement& j, const Snapshot& now, const History& history) {
@@ -75,18 +91,10 @@ HistoryHeld judge_totals(Judgement& j, const Snapshot& now, const History& histo
     ++(t->threshold > 0 ? held.known : held.unknown);
     const double deficit = t->base - median_rate(s);
     if (!(t->threshold > 0) || deficit <= t->threshold) continue;
-    auto f = j.about(-1, "WARN", "abnormality", "drift");
-    f.suite = s.suite;
-    f.metric = s.full();
-    f.unit = s.unit;
-    f.better = s.higher_is_better ? "higher" : "lower";
-    f.reference_kind = "history";
+    auto f = cluster_drift(j, now, s, deficit, t->since);
     f.value = value_of(t->base - deficit, s.higher_is_better);
     f.reference = value_of(t->base, s.higher_is_better);
-    f.deficit = fraction(deficit);
     f.controls = t->runs;
-    f.action = "TRIAGE";
-    f.since = t->since.empty() ? now.source.started : t->since;
     f.text = "cluster: " + s.full() + " " + format_quantity(*f.value, s.unit) + ", own history of " +
              count(t->runs, "run", "runs") + " " + format_quantity(*f.reference, s.unit) + ", deficit " +
              percent(*f.deficit) + ", since " + f.since + "; which node is at fault it does not tell";

@@ -167,16 +167,8 @@ class HistoryJudge {
 
   void tell_drift(const SnapshotSeries& s, const HistorySeries& h, const std::vector<Score>& scores,
                   double deficit) {
-    auto f = j_.about(-1, "WARN", "abnormality", "drift");
-    f.suite = s.suite;
-    f.metric = s.full();
-    f.unit = s.unit;
-    f.better = s.higher_is_better ? "higher" : "lower";
-    f.reference_kind = "history";
-    f.deficit = -std::expm1(-deficit);
+    auto f = cluster_drift(j_, now_, s, deficit, h.fleet_since);
     f.controls = static_cast<std::int64_t>(scores.size());
-    f.action = "TRIAGE";
-    f.since = h.fleet_since.empty() ? now_.source.started : h.fleet_since;
     f.text = "cluster: " + s.full() + " of all parts together is " + percent(*f.deficit) +
              " below their own history of " + std::to_string(history_.runs.size()) + " runs, since " +
              f.since;

@@ -219,6 +219,14 @@ bool note_shared_cores(const Judgement& j, const Series& s, const std::vector<st
                        results::Finding& f);
 /// Names shared cores and CPU quotas in the findings that they explain.
 void attribute_core_share(Judgement& j);
+/// Judged values (a part in a metric) by the strongest reference that each was compared with, after all
+/// rules.
+struct Compared {
+  std::size_t limits = 0, baseline = 0, hardware = 0, history = 0, peers = 0, nothing = 0;
+  std::size_t left_out = 0;  ///< that are no rate
+  std::size_t with_something() const noexcept { return limits + baseline + hardware + history + peers; }
+};
+Compared compared_of(const Judgement& j);
 /// All rules in their order, then `conclude`. Afterwards the series hold their references.
 results::VerdictData judge_all(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.

@@ -154,7 +154,7 @@ void judge_spread(Judgement& j, const std::vector<const Population*>& population
   };
   std::map<std::string, Widest> by_suite;
   for (const auto* p : populations) {
-    if (p->shared || p->split.found || p->size() < constants::peers_min_population) continue;
+    if (p->split.found || p->size() < constants::peers_min_population) continue;
     std::vector<double> residuals;
     for (const auto& m : p->members) residuals.push_back(m.residual);
     const double deviation = mad_sigma(residuals);
@@ -184,10 +184,11 @@ void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspecte
     std::size_t metrics = 0;
   };
   std::map<std::string, Widest> by_suite;
+  std::vector<const Population*> without_levels;
   const auto look_at = [&](const Population& p) {
     if (p.shared || (p.split.found && p.split.apart)) return;
     auto levels = levels_of(p);
-    if (levels.members.empty()) return;
+    if (levels.members.empty()) return without_levels.push_back(&p);
     auto& widest = by_suite[p.series->suite];
     ++widest.metrics;
     if (widest.population == nullptr || levels.range() > widest.levels.range()) {
@@ -195,13 +196,9 @@ void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspecte
       widest.levels = std::move(levels);
     }
   };
-  std::vector<const Population*> spread;
-  for (const auto* p : unsuspected) {
-    if (told.contains(p->series->full())) continue;
-    if (levels_of(*p).members.empty()) spread.push_back(p);
-    look_at(*p);
-  }
-  judge_spread(j, spread);
+  for (const auto* p : unsuspected)
+    if (!told.contains(p->series->full())) look_at(*p);
+  judge_spread(j, without_levels);
   for (const auto& p : beside_suspects) look_at(p);
   for (const auto& [suite, widest] : by_suite)
     add_levels(j, *widest.population, widest.levels, widest.metrics);

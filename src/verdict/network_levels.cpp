@@ -181,8 +181,6 @@ void append(std::vector<SlowPlace>& all, const std::vector<SlowPlace>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-/// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only
-/// candidates; one that stands alone far below all others is strong.
 /// Of a pair of which one direction is slow: that one, with its own deficit.
 void tell_direction(const Pair& p, double expected, double least, SlowPlace& s) {
   if (std::isnan(p.ab) || std::isnan(p.ba)) return;
@@ -192,6 +190,8 @@ void tell_direction(const Pair& p, double expected, double least, SlowPlace& s) 
   s.deficit = worse;
 }
 
+/// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only
+/// candidates; one that stands alone far below all others is strong.
 std::vector<SlowPlace> slow_pairs(const LinkSet& set, const EndScores& scores) {
   std::vector<double> residual;
   for (const auto& p : set.pairs) {

@@ -167,7 +167,7 @@ class Relief {
     const auto at = deficits_.find(leaf);
     if (at == deficits_.end()) return false;
     return f.kind != "drift" ||
-           std::log1p(-at->second) - std::log1p(-f.deficit.value_or(0)) < log_deficit(constants::delta_warn);
+           log_deficit(f.deficit.value_or(0)) - log_deficit(at->second) < log_deficit(constants::delta_warn);
   }
 
   /// What stays below the switch says more of a node than what crosses it.

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
+#include "report/layout.hpp"
 #include "report/link_ends.hpp"
 #include "report/report.hpp"
 #include "report/words.hpp"
@@ -36,17 +37,13 @@ Tally tally_of(const Page& page) {
   return tally;
 }
 
-std::string counted(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 /// "2 links FAIL; 4 nodes at their ends"
 std::string link_tile(const Tally& t) {
   if (t.nodes_at_ends == 0) return "";
   const bool one = t.ends.links == 1;
   return fmt::format(
       "<li class=\"tile fail\"><strong>{}</strong><span>link{} FAIL; {} and {} at {} ends</span></li>",
-      t.ends.links, one ? "" : "s", counted(t.nodes_at_ends, "node"), counted(t.parts_at_ends, "part"),
+      t.ends.links, one ? "" : "s", plural(t.nodes_at_ends, "node"), plural(t.parts_at_ends, "part"),
       one ? "its" : "their");
 }
 
@@ -123,7 +120,7 @@ std::string node_names(const Page& page) {
   const auto names = names_of(page, "node");
   if (names.empty()) return "";
   std::string out =
-      "<details class=\"more\"><summary>Names of the " + counted(names.size(), "node") + "</summary><p>";
+      "<details class=\"more\"><summary>Names of the " + plural(names.size(), "node") + "</summary><p>";
   for (std::size_t i = 0; i < names.size(); ++i) out += (i == 0 ? "" : ", ") + part_link(names[i]);
   return out + "</p></details>\n";
 }
@@ -145,9 +142,9 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Page& page) {
           {"Started", escaped(i.started)},
           {"Ended", escaped(i.ended.empty() ? "unknown" : i.ended)},
           {"Level", escaped(i.level + (meaning.empty() ? "" : ": " + meaning))},
-          {"Found", counted(names_of(page, "node").size(), "node") + ", " +
-                        counted(names_of(page, "device").size(), "device") + ", " +
-                        counted(names_of(page, "nic").size(), "NIC")},
+          {"Found", plural(names_of(page, "node").size(), "node") + ", " +
+                        plural(names_of(page, "device").size(), "device") + ", " +
+                        plural(names_of(page, "nic").size(), "NIC")},
           {"Expected", escaped(expected_words(page))},
           {"References", escaped(used_references(page))},
           {"Metrics compared with", escaped(v.basis)},
@@ -209,7 +206,7 @@ std::string unbroken(std::string text) {
 }
 
 /// What a run without a contract leaves open.
-const char* without_contract(const Compared& c) {
+const char* without_contract(const verdict::Compared& c) {
   if (c.with_something() == 0)
     return " No rate was compared: the run tells right from wrong, and not fast from slow.";
   if (c.peers > 0) return " What was compared with peers only is alike, which does not mean that it is good.";
@@ -221,7 +218,7 @@ const char* without_contract(const Compared& c) {
 std::string contract_section(const Page& page) {
   if (page.contract.empty())
     return none("No contract was given (--limits FILE). Metrics were compared with: " +
-                page.in.verdict.basis + "." + without_contract(compared_of(page.in.judgement)));
+                page.in.verdict.basis + "." + without_contract(verdict::compared_of(page.in.judgement)));
   const std::string& file = page.contract.front().where;
   std::vector<std::vector<Cell>> rows;
   std::size_t met = 0;
