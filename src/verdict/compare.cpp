@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/error.hpp"
 #include "base/exit_code.hpp"
 #include "base/glob.hpp"
 #include "measure/robust.hpp"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measure/robust.hpp"
+#include "measure/statistics.hpp"
 
 namespace assay::verdict {
 

@@ -11,6 +11,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/history_matrix.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/peer_findings.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {

@@ -13,6 +13,7 @@
 #include "verdict/history.hpp"
 #include "verdict/history_level.hpp"
 #include "verdict/pack.hpp"
+#include "verdict/peer_findings.hpp"
 #include "verdict/reference_scores.hpp"
 
 namespace assay::verdict {

@@ -11,6 +11,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/agreement.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/peer_findings.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "suites/storage/engine.hpp"
 #include "suites/storage/place.hpp"
 #include "suites/storage/storage_metrics.hpp"

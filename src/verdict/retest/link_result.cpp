@@ -10,6 +10,7 @@
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 
 namespace assay::verdict::network {
