@@ -12,6 +12,8 @@
 
 namespace assay {
 
+class DeviceCollectives;
+
 enum class DataType { int32, uint64, fp32, fp64, bf16 };
 enum class ReduceOp { sum, min, max, bit_and, bit_or };
 std::size_t size_of(DataType type) noexcept;
@@ -63,6 +65,8 @@ class Communicator {
   /// do where the host takes part.
   virtual void begin_batch() {}
   virtual void end_batch() {}
+  /// Registered buffers and recorded batches; null where the transport has none.
+  virtual DeviceCollectives* device_collectives() noexcept { return nullptr; }
   /// Waits that other ranks do not end are given up when now_s() reaches this, where the transport can:
   /// Error(mpi).
   virtual void give_up_at(double /*deadline_s*/) {}

@@ -35,6 +35,7 @@ class ForwardingCommunicator : public Communicator {
   void order_before(void* stream, Request& request) override { inner_.order_before(stream, request); }
   void begin_batch() override { inner_.begin_batch(); }
   void end_batch() override { inner_.end_batch(); }
+  DeviceCollectives* device_collectives() noexcept override { return inner_.device_collectives(); }
   void give_up_at(double deadline_s) override { inner_.give_up_at(deadline_s); }
   void while_waiting(const std::function<void()>& look) override { inner_.while_waiting(look); }
   void abandon(std::span<Request> requests) override { inner_.abandon(requests); }

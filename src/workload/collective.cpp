@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.hpp"
+#include "transport/device_collectives.hpp"
 
 namespace assay::workload {
 namespace {
@@ -36,8 +37,12 @@ double bus_factor(Op operation, int ranks) noexcept {
   return 0;
 }
 
-std::size_t slot_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
-  return 2 * side_bytes(operation, bytes, ranks);
+bool has_in_place_form(Op operation) noexcept {
+  return operation == Op::all_reduce || operation == Op::reduce_scatter || operation == Op::all_gather;
+}
+
+std::size_t slot_bytes(Op operation, std::size_t bytes, int ranks, bool in_place) noexcept {
+  return (in_place ? 1 : 2) * side_bytes(operation, bytes, ranks);
 }
 
 std::size_t counted_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
@@ -46,16 +51,17 @@ std::size_t counted_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
 }
 
 Collective::Collective(Communicator& comm, Op operation, std::size_t bytes, std::span<std::byte> arena,
-                       std::size_t slots, std::uint64_t seed, Device* device)
+                       std::size_t slots, std::uint64_t seed, Device* device, CollectiveMode mode)
     : comm_(comm),
       operation_(operation),
       share_(share_of(operation, bytes, comm.size())),
       whole_(shared_out(operation) ? share_ * static_cast<std::size_t>(comm.size()) : share_),
       arena_(arena),
       slots_(slots),
-      stride_(slot_bytes(operation, bytes, comm.size())),
+      stride_(slot_bytes(operation, bytes, comm.size(), mode.in_place)),
       seed_(seed),
-      device_(device != nullptr && device->has_own_memory() ? device : nullptr) {
+      device_(device != nullptr && device->has_own_memory() ? device : nullptr),
+      mode_(mode) {
   if (slots_ == 0 || arena_.size() < slots_ * stride_)
     throw Error(ErrorKind::internal, "allreduce: the arena is smaller than its slots");
 }
@@ -68,10 +74,14 @@ std::size_t Collective::output_count() const noexcept {
 }
 
 float* Collective::input(std::size_t slot) noexcept {
-  return reinterpret_cast<float*>(arena_.data() + slot * stride_);
+  auto* first = reinterpret_cast<float*>(arena_.data() + slot * stride_);
+  const bool own_share = mode_.in_place && operation_ == Op::all_gather;
+  return own_share ? first + static_cast<std::size_t>(comm_.rank()) * share_ : first;
 }
 float* Collective::output(std::size_t slot) noexcept {
-  return reinterpret_cast<float*>(arena_.data() + slot * stride_ + stride_ / 2);
+  auto* first = reinterpret_cast<float*>(arena_.data() + slot * stride_);
+  if (!mode_.in_place) return first + stride_ / 2 / sizeof(float);
+  return operation_ == Op::reduce_scatter ? first + static_cast<std::size_t>(comm_.rank()) * share_ : first;
 }
 
 ExactValues Collective::values(std::size_t slot) const noexcept {
@@ -81,22 +91,32 @@ ExactValues Collective::values(std::size_t slot) const noexcept {
 void Collective::prepare(std::uint64_t repetitions) {
   ++generation_;
   first_ = (first_ + used_) % slots_;
-  const auto me = static_cast<std::uint64_t>(comm_.rank());
   const std::size_t used = std::min<std::size_t>(slots_, repetitions);
-  for (std::size_t i = 0; i < used; ++i) {
-    const std::size_t slot = (first_ + i) % slots_;
-    const ExactValues data = values(slot);
-    switch (operation_) {
-      case Op::all_gather: fill(data.contribution(comm_.rank()), me * share_, input(slot), share_); break;
-      case Op::broadcast:
-        // In place on the output; what the others still hold there is of an earlier generation and thus
-        // wrong.
-        if (comm_.rank() == 0) fill(data.contribution(0), 0, output(slot), whole_);
-        break;
-      default: fill(data.contribution(comm_.rank()), 0, input(slot), input_count()); break;
-    }
-  }
+  for (std::size_t i = 0; i < used; ++i) fill_slot((first_ + i) % slots_);
   if (device_ != nullptr) device_->synchronize();
+  constexpr std::uint64_t most_recorded = 1000;
+  if (mode_.recorded && repetitions <= most_recorded) record(repetitions);
+}
+
+void Collective::record(std::uint64_t repetitions) {
+  if (recorded_ == std::pair(first_, repetitions)) return;
+  recorded_ = {};
+  comm_.device_collectives()->record([&] { call_all(repetitions); });
+  recorded_ = {first_, repetitions};
+}
+
+void Collective::fill_slot(std::size_t slot) {
+  const ExactValues data = values(slot);
+  const auto me = static_cast<std::uint64_t>(comm_.rank());
+  switch (operation_) {
+    case Op::all_gather: fill(data.contribution(comm_.rank()), me * share_, input(slot), share_); break;
+    case Op::broadcast:
+      // In place on the output; what the others still hold there is of an earlier generation and thus
+      // wrong.
+      if (comm_.rank() == 0) fill(data.contribution(0), 0, output(slot), whole_);
+      break;
+    default: fill(data.contribution(comm_.rank()), 0, input(slot), input_count()); break;
+  }
 }
 
 void Collective::fill(const ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
@@ -125,13 +145,28 @@ void Collective::call(std::size_t slot) {
 }
 
 void Collective::prime() {
-  if (whole_ * sizeof(float) <= 4096) call(first_);
+  if (whole_ * sizeof(float) > 4096) return;
+  call(first_);
+  if (!mode_.in_place) return;
+  fill_slot(first_);
+  if (device_ != nullptr) device_->synchronize();
+}
+
+void Collective::call_all(std::uint64_t repetitions) {
+  for (std::uint64_t i = 0; i < repetitions; ++i) call((first_ + i) % slots_);
 }
 
 void Collective::run(std::uint64_t repetitions) {
-  comm_.begin_batch();
-  for (std::uint64_t i = 0; i < repetitions; ++i) call((first_ + i) % slots_);
-  comm_.end_batch();
+  if (mode_.in_place && repetitions > slots_)
+    throw Error(ErrorKind::internal, "allreduce: more repetitions in place than slots");
+  if (mode_.recorded) {
+    record(repetitions);
+    comm_.device_collectives()->replay();
+  } else {
+    comm_.begin_batch();
+    call_all(repetitions);
+    comm_.end_batch();
+  }
   used_ = std::min<std::size_t>(slots_, repetitions);
 }
 

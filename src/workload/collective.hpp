@@ -24,8 +24,12 @@ inline constexpr Op all_operations[] = {Op::all_reduce, Op::reduce_scatter, Op::
 /// reduce-scatter, all-gather and all-to-all, 1 for broadcast.
 double bus_factor(Op operation, int ranks) noexcept;
 
-/// Bytes of one slot (input and output) for a size, for communicators of up to `ranks` ranks.
-std::size_t slot_bytes(Op operation, std::size_t bytes, int ranks) noexcept;
+/// Whether the result of an operation can replace its input; a broadcast always does so.
+bool has_in_place_form(Op operation) noexcept;
+
+/// Bytes of one slot for a size, for communicators of up to `ranks` ranks: input and output, or in place one
+/// for both.
+std::size_t slot_bytes(Op operation, std::size_t bytes, int ranks, bool in_place = false) noexcept;
 
 /// `bytes` rounded to whole elements per rank: what counts for bandwidth.
 std::size_t counted_bytes(Op operation, std::size_t bytes, int ranks) noexcept;
@@ -33,6 +37,15 @@ std::size_t counted_bytes(Op operation, std::size_t bytes, int ranks) noexcept;
 struct WrongResults {
   ExactErrors errors;
   std::uint32_t reread = 0;
+};
+
+/// How the operations of a run work on their slots and are started.
+struct CollectiveMode {
+  /// The result replaces the input (of a rank's own share in reduce-scatter and all-gather). A run repeats at
+  /// most once per slot, because a second time would add up sums.
+  bool in_place = false;
+  /// A run is recorded by prepare(), and run() starts the record (Communicator::device_collectives).
+  bool recorded = false;
 };
 
 /// `bytes` is the size as nccl-tests counts it: the whole vector, of which a rank holds 1/n in
@@ -43,7 +56,7 @@ class Collective {
   /// Throws Error(internal) when `arena` cannot hold `slots` slots. `arena` is memory of `device`; null: of
   /// the host.
   Collective(Communicator& comm, Op operation, std::size_t bytes, std::span<std::byte> arena,
-             std::size_t slots, std::uint64_t seed, Device* device = nullptr);
+             std::size_t slots, std::uint64_t seed, Device* device = nullptr, CollectiveMode mode = {});
 
   /// New inputs for the next run of `repetitions`.
   void prepare(std::uint64_t repetitions);
@@ -66,6 +79,9 @@ class Collective {
  private:
   float* input(std::size_t slot) noexcept;
   float* output(std::size_t slot) noexcept;
+  void fill_slot(std::size_t slot);
+  void call_all(std::uint64_t repetitions);
+  void record(std::uint64_t repetitions);
   std::size_t input_count() const noexcept;
   std::size_t output_count() const noexcept;
   ExactValues values(std::size_t slot) const noexcept;
@@ -80,10 +96,12 @@ class Collective {
   std::span<std::byte> arena_;
   std::size_t slots_, stride_;
   std::uint64_t seed_;
-  Device* device_;                ///< null: host memory
-  std::uint64_t generation_ = 0;  ///< of the inputs: each prepare makes new ones
-  std::size_t first_ = 0;         ///< slot of the first repetition of a run
-  std::size_t used_ = 0;          ///< slots the last run wrote
+  Device* device_;  ///< null: host memory
+  CollectiveMode mode_;
+  std::uint64_t generation_ = 0;                    ///< of the inputs: each prepare makes new ones
+  std::size_t first_ = 0;                           ///< slot of the first repetition of a run
+  std::size_t used_ = 0;                            ///< slots the last run wrote
+  std::pair<std::size_t, std::uint64_t> recorded_;  ///< first slot and repetitions of the record
   std::vector<WrongResults> wrong_;
   std::function<void(std::span<float>)> fault_;
 };

@@ -71,10 +71,26 @@ std::size_t slots_for(std::size_t slot_bytes, std::uint64_t memory_bytes) {
   return 0;
 }
 
-std::string why_not(Scope scope, const std::string& transport, const Config& config,
-                    const Topology& topology) {
+std::string why_no_variant(const Spec& spec) {
+  const bool nccl = spec.transport == "nccl";
+  switch (spec.variant) {
+    case Variant::plain: return "";
+    case Variant::in_place:
+      if (spec.operation == Op::broadcast) return "a broadcast is always in place";
+      if (!has_in_place_form(spec.operation)) return "the operation has no in-place form";
+      return nccl || spec.operation == Op::all_reduce ? "" : "over MPI only allreduce is measured in place";
+    case Variant::registered:
+    case Variant::symmetric: return nccl ? "" : "only NCCL registers buffers";
+    case Variant::graph: return nccl ? "" : "only NCCL's operations go into a CUDA graph";
+  }
+  return "";
+}
+
+std::string why_not(const Spec& spec, const Config& config, const Topology& topology) {
   const std::size_t nodes = topology.nodes.size();
-  if (transport == "nccl" && !topology.measures_gpus()) return "NCCL is for GPUs, and none is measured";
+  const Scope scope = spec.scope;
+  if (spec.transport == "nccl" && !topology.measures_gpus()) return "NCCL is for GPUs, and none is measured";
+  if (const std::string why = why_no_variant(spec); !why.empty()) return why;
   if (topology.size() == 1) return "a collective needs two ranks";
   if (scope == Scope::node && topology.max_local_size() < 2) return "no node has two ranks";
   if (scope == Scope::leader && nodes < 2) return "one node has one leader";
@@ -137,8 +153,18 @@ std::string title_of(const Spec& spec) {
     }
     return to_string(spec.scope);
   };
+  const auto how = [&] {
+    switch (spec.variant) {
+      case Variant::plain: return "";
+      case Variant::in_place: return ", in place";
+      case Variant::registered: return ", registered buffers";
+      case Variant::symmetric: return ", symmetric windows";
+      case Variant::graph: return ", as a CUDA graph";
+    }
+    return "";
+  };
   return std::string(to_string(spec.operation)) + ", " + format_bytes(spec.bytes) + ", " + who() + ", " +
-         spec.transport + (spec.isolated ? ", one by one" : "");
+         spec.transport + how() + (spec.isolated ? ", one by one" : "");
 }
 
 Case make_case(const Spec& spec, const PlanInput& input) {
@@ -151,18 +177,20 @@ Case make_case(const Spec& spec, const PlanInput& input) {
   c.required = spec.required;
   c.in_every_pass = !spec.isolated;
   const int ranks = scope_ranks(spec.scope, input.topology);
-  const std::size_t slot = slot_bytes(spec.operation, spec.bytes, std::max(1, ranks));
+  const bool in_place = spec.variant == Variant::in_place;
+  const std::size_t slot = slot_bytes(spec.operation, spec.bytes, std::max(1, ranks), in_place);
   const std::size_t slots = slots_for(slot, input.memory_per_rank_bytes);
   if (slots == 0 && input.config.options.has("allreduce.sizes"))
     throw_usage("--allreduce.sizes: " + format_bytes(spec.bytes) + " needs " + format_bytes(slot) +
                 " a rank, and " + format_bytes(input.memory_per_rank_bytes) + " may be used here");
-  c.not_applicable = why_not(spec.scope, spec.transport, input.config, input.topology);
+  c.not_applicable = why_not(spec, input.config, input.topology);
   if (c.not_applicable.empty() && slots == 0) c.not_applicable = "more memory than a rank may use";
   c.parameters = {{"operation", to_string(spec.operation)},
                   {"scope", to_string(spec.scope)},
                   {"bytes", spec.bytes},
                   {"type", "fp32"},
                   {"transport", spec.transport},
+                  {"variant", to_string(spec.variant)},
                   {"series", spec.isolated ? "isolated" : "pipelined"},
                   {"repetitions", spec.isolated ? 1 : 20},
                   {"slots", slots},
@@ -219,9 +247,27 @@ Scope scope_from(const std::string& text) {
   throw Error(ErrorKind::internal, "allreduce: no scope '" + text + "'");
 }
 
+const char* to_string(Variant variant) noexcept {
+  switch (variant) {
+    case Variant::plain: return "plain";
+    case Variant::in_place: return "in-place";
+    case Variant::registered: return "registered";
+    case Variant::symmetric: return "symmetric";
+    case Variant::graph: return "graph";
+  }
+  return "";
+}
+
+Variant variant_from(const std::string& text) {
+  for (const Variant variant : all_variants)
+    if (text == to_string(variant)) return variant;
+  throw Error(ErrorKind::internal, "allreduce: no variant '" + text + "'");
+}
+
 std::string Spec::name() const {
   return std::string(to_string(operation)) + "-" + to_string(scope) + "-" + std::to_string(bytes) + "-" +
-         transport + (isolated ? "-isolated" : "");
+         transport + (variant == Variant::plain ? "" : std::string("-") + to_string(variant)) +
+         (isolated ? "-isolated" : "");
 }
 
 std::vector<Spec> specs(const Config& config, const Topology& topology) {
@@ -231,18 +277,25 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   const auto transports = config.options.has("allreduce.transport")
                               ? config.options.list("allreduce.transport")
                               : std::vector<std::string>{topology.measures_gpus() ? "nccl" : "mpi"};
+  const auto variants = config.options.list("allreduce.variants");
   for (const std::string& operation : config.options.list("allreduce.ops"))
     for (const std::string& scope : config.options.list("allreduce.scopes"))
       for (const auto& [bytes, transport] : product(sizes, transports)) {
-        Spec spec{operation_from(operation), scope_from(scope), bytes, transport, false, false};
+        Spec plain{operation_from(operation), scope_from(scope), bytes, transport};
         // A rail is about what its links carry: sizes that bandwidth decides.
-        if (spec.scope == Scope::rails && bytes < mib && !config.options.has("allreduce.sizes")) continue;
-        spec.required = required_spec(spec.operation, spec.scope, bytes) && transport == transports.front();
-        all.push_back(spec);
-        if (!has_isolated(config.level, bytes) || spec.scope == Scope::rails) continue;
-        spec.isolated = true;
-        spec.required = false;
-        all.push_back(spec);
+        if (plain.scope == Scope::rails && bytes < mib && !config.options.has("allreduce.sizes")) continue;
+        plain.required =
+            required_spec(plain.operation, plain.scope, bytes) && transport == transports.front();
+        for (const std::string& variant : variants) {
+          Spec spec = plain;
+          spec.variant = variant_from(variant);
+          spec.required = plain.required && spec.variant == Variant::plain;
+          all.push_back(spec);
+          if (!has_isolated(config.level, bytes) || spec.scope == Scope::rails) continue;
+          spec.isolated = true;
+          spec.required = false;
+          all.push_back(spec);
+        }
       }
   std::stable_sort(all.begin(), all.end(),
                    [](const Spec& a, const Spec& b) { return a.required > b.required; });
@@ -286,6 +339,7 @@ Spec spec_of(const Case& c) {
   spec.bytes = c.parameters.at("bytes");
   spec.transport = c.parameters.at("transport");
   spec.isolated = c.parameters.at("series") == "isolated";
+  spec.variant = variant_from(c.parameters.at("variant"));
   return spec;
 }
 

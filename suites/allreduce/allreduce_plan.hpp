@@ -16,6 +16,15 @@ using namespace workload;
 
 enum class Scope { node, leader, groups, rails, world };
 inline constexpr Scope all_scopes[] = {Scope::node, Scope::leader, Scope::groups, Scope::rails, Scope::world};
+/// How buffers lie and operations start. `plain`: input and output apart, known to nobody beforehand, started
+/// by the host one by one. The others change one thing each.
+enum class Variant { plain, in_place, registered, symmetric, graph };
+inline constexpr Variant all_variants[] = {Variant::plain, Variant::in_place, Variant::registered,
+                                           Variant::symmetric, Variant::graph};
+/// "plain", "in-place", "registered", "symmetric", "graph"
+const char* to_string(Variant variant) noexcept;
+Variant variant_from(const std::string& text);
+
 /// "allreduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast"
 const char* to_string(Op operation) noexcept;
 Op operation_from(const std::string& text);
@@ -29,7 +38,8 @@ struct Spec {
   std::string transport = "mpi";  ///< or "nccl"
   bool isolated = false;
   bool required = false;
-  std::string name() const;  ///< "allreduce-world-1048576-mpi", "...-isolated"
+  Variant variant = Variant::plain;
+  std::string name() const;  ///< "allreduce-world-1048576-mpi", "...-graph", "...-isolated"
 };
 
 std::vector<Spec> specs(const Config& config, const Topology& topology);

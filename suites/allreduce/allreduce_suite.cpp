@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -13,6 +15,7 @@
 #include "suites/allreduce/allreduce_plan.hpp"
 #include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/series.hpp"
+#include "transport/device_collectives.hpp"
 #include "transport/gpu_links.hpp"
 
 namespace assay {
@@ -174,6 +177,25 @@ std::uint64_t common_repetitions(std::uint64_t mine, Communicator& world) {
   return mine >= ordinary ? static_cast<std::uint64_t>(least) : mine;
 }
 
+/// Memory of the slots of a case. Where NCCL does not register what the case asks for, in any group, the case
+/// is skipped and this false.
+bool slot_memory(const allreduce::Spec& spec, std::size_t slots, Communicator* comm, Context& context,
+                 std::unique_ptr<RegisteredMemory>& registered, std::span<std::byte>& memory) {
+  memory = context.device.arena();
+  const bool symmetric = spec.variant == allreduce::Variant::symmetric;
+  if (!symmetric && spec.variant != allreduce::Variant::registered) return true;
+  std::string why;
+  if (comm != nullptr)
+    registered = comm->device_collectives()->allocate(
+        slots * allreduce::slot_bytes(spec.operation, spec.bytes, comm->size()),
+        symmetric ? Registration::window : Registration::buffer, why);
+  if (registered) memory = registered->bytes();
+  if (context.world.max(why.empty() ? 0.0 : 1.0) == 0) return true;
+  context.record.set_state(results::CaseState::skip,
+                           why.empty() ? "NCCL does not register the buffers of other groups" : why);
+  return false;
+}
+
 /// One draw (or the only series). Every rank calls it, also those that take no part: they wait without using
 /// their core.
 void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Division> division, int draw,
@@ -185,10 +207,15 @@ void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Divisi
   const double time_s = context.world.min(std::max(0.0, std::min(seconds, context.end_s - begin)));
   SamplingPlan plan = context.sampling(time_s);
   plan.max_samples = spec.isolated ? 500 : 100;
+  const auto slots = c.parameters.at("slots").get<std::size_t>();
+  std::unique_ptr<RegisteredMemory> registered;
+  std::span<std::byte> memory;
+  if (!slot_memory(spec, slots, scope.comm, context, registered, memory)) return;
+  const workload::CollectiveMode mode{spec.variant == allreduce::Variant::in_place,
+                                      spec.variant == allreduce::Variant::graph};
   const auto make = [&](std::size_t bytes) {
-    auto collective = std::make_unique<Collective>(*scope.comm, spec.operation, bytes, context.device.arena(),
-                                                   c.parameters.at("slots").get<std::size_t>(),
-                                                   context.random.key(), &context.device);
+    auto collective = std::make_unique<Collective>(*scope.comm, spec.operation, bytes, memory, slots,
+                                                   context.random.key(), &context.device, mode);
     if (context.injector != nullptr)
       collective->set_injection_point([&context](std::span<float> result) {
         context.injection_point("allreduce", result.data(), result.size(), sizeof(float));
@@ -206,6 +233,7 @@ void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Divisi
       spec.isolated ? 1 : allreduce::affordable_repetitions(probe.seconds, plan.max_seconds);
   if (scope.comm != nullptr)
     repetitions = static_cast<std::uint64_t>(scope.comm->min(static_cast<double>(repetitions)));
+  if (mode.in_place) repetitions = std::min<std::uint64_t>(repetitions, slots);
   plan.repetitions = common_repetitions(repetitions, context.world);
   if (scope.comm != nullptr) {
     const auto collective = make(probe.bytes);
@@ -271,7 +299,7 @@ void run_selftest(const Case& c, Context& context) {
 }  // namespace
 
 std::vector<OptionSpec> AllreduceSuite::options() const {
-  std::vector<OptionSpec> specs(4);
+  std::vector<OptionSpec> specs(5);
   specs[0] = {"allreduce.sizes", OptionKind::list, "", "sizes of the vector (default by level)", {}, "SIZES"};
   specs[1] = {"allreduce.ops",
               OptionKind::choices,
@@ -292,6 +320,14 @@ std::vector<OptionSpec> AllreduceSuite::options() const {
               "transports; default nccl on GPUs and mpi on hosts",
               {"mpi", "nccl"},
               "NAMES"};
+  specs[4] = {
+      "allreduce.variants",
+      OptionKind::choices,
+      "plain",
+      "how buffers lie and operations start: apart; in place; known to NCCL (registered by each rank, or "
+      "symmetric on all); as a CUDA graph",
+      {"plain", "in-place", "registered", "symmetric", "graph"},
+      "NAMES"};
   return specs;
 }
 

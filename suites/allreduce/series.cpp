@@ -61,7 +61,11 @@ CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPla
   double prepare_s = 0;
   collective.prepare(~std::uint64_t{0});
   Operation operation;
-  operation.run = [&](std::uint64_t k) { collective.run(k); };
+  operation.run = [&](std::uint64_t k) {
+    // What a sample holds is what can be recorded, or done in place without new inputs.
+    const std::uint64_t most = plan.repetitions == 0 ? k : plan.repetitions;
+    for (std::uint64_t done = 0; done < k; done += most) collective.run(std::min(most, k - done));
+  };
   operation.verify = [&](std::size_t) { collective.verify(); };
   operation.agree = [&](bool stop) { return comm.max(stop ? 1.0 : 0.0) > 0; };
   operation.agree_k = [&](std::uint64_t k) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <random>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "nccl_machines.hpp"
@@ -42,6 +43,9 @@ struct ncclComm {
 };
 
 namespace emulation {
+
+State& state_of(ncclComm_t comm) { return *comm->state; }
+
 namespace {
 
 std::atomic<unsigned long> threads{0};
@@ -68,8 +72,11 @@ ncclResult_t begin(Shared s, std::function<ncclResult_t()> step) {
 
 template <typename Machine>
 ncclResult_t queue(Shared s, cudaStream_t stream, Machine machine) {
-  return begin(s, [s, stream, work = std::make_shared<Machine>(std::move(machine))] {
-    enqueue_until(stream, [s, work] { return work->advance(*s); });
+  if constexpr (std::is_same_v<Machine, Collective>) count_registered(*s, machine.out);
+  return begin(s, [s, stream, machine = std::move(machine)] {
+    enqueue_made(stream, [s, machine] {
+      return [s, work = std::make_shared<Machine>(machine)] { return work->advance(*s); };
+    });
     return ncclSuccess;
   });
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,8 +30,17 @@ struct State {
   std::function<ncclResult_t()> pending;  ///< what a call has begun: polled until it is over
   std::uint64_t rounds = 0, splits = 0;   ///< of collectives so far; parts so far
   std::array<std::uint64_t, most_ranks> sent{}, received{};
+  struct Registration {
+    std::size_t bytes = 0;
+    bool window = false;
+  };
+  std::map<void*, Registration> registered;
 };
 using Shared = std::shared_ptr<State>;
+
+State& state_of(ncclComm_t comm);
+/// Counts an operation on `data` if it is registered.
+void count_registered(const State& s, const void* data);
 
 inline std::size_t width(ncclDataType_t type) {
   switch (type) {

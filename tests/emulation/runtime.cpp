@@ -31,6 +31,7 @@ namespace emulation {
 /// another GPU.
 struct Stream {
   std::deque<std::function<bool()>> work;
+  std::unique_ptr<Graph> recording;  ///< takes what is queued, while the stream is captured
   bool draining = false;
   int priority = 0;
 };
@@ -167,8 +168,19 @@ void enqueue(void* stream, std::function<void()> work) {
   });
 }
 void enqueue_until(void* stream, std::function<bool()> work) {
+  enqueue_made(stream, [work = std::move(work)] { return work; });
+}
+void enqueue_made(void* stream, std::function<std::function<bool()>()> make) {
   const Lock lock(state().mutex);
-  stream_of(stream).work.push_back(std::move(work));
+  Stream& s = stream_of(stream);
+  if (s.recording)
+    s.recording->nodes.push_back(std::move(make));
+  else
+    s.work.push_back(make());
+}
+
+std::unique_ptr<Graph>* recording_of(cudaStream_t stream) {
+  return stream == nullptr ? nullptr : &stream->recording;
 }
 
 }  // namespace emulation
@@ -309,6 +321,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return outcome();
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (stream_of(stream).recording) return keep(cudaErrorStreamCaptureUnsupported);
   return advance(stream_of(stream)) ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

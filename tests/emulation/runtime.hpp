@@ -4,6 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
 
 #include "cuda_runtime.h"
 
@@ -21,5 +24,12 @@ cudaError_t keep(cudaError_t error);
 bool is_device(int device);
 /// See Gpu::fault.
 bool has_fault(int device, const char* fault);
+
+/// What a stream was asked to do while it was captured.
+struct Graph {
+  std::vector<std::function<std::function<bool()>()>> nodes;
+};
+/// Where a stream keeps what it is asked, while it is captured; null of the default stream.
+std::unique_ptr<Graph>* recording_of(cudaStream_t stream);
 
 }  // namespace emulation

@@ -48,7 +48,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, AllreduceCaseTest,
                                          "allreduce-node-1048576-mpi", "allreduce-leader-1048576-mpi",
                                          "allreduce-groups-65536-mpi", "reduce-scatter-world-65536-mpi",
                                          "all-gather-world-65536-mpi", "all-to-all-world-65536-mpi",
-                                         "broadcast-world-65536-mpi"));
+                                         "broadcast-world-65536-mpi", "allreduce-world-8-mpi-in-place",
+                                         "allreduce-world-1048576-mpi-in-place"));
 
 TEST_P(AllreduceCaseTest, ReportsRatesOfEveryRankThatTakesPart) {
   const std::string name = GetParam();
@@ -57,6 +58,7 @@ TEST_P(AllreduceCaseTest, ReportsRatesOfEveryRankThatTakesPart) {
   SuiteRig rig(suite, groups ? 8 : 2, Level::standard);
   rig.option("allreduce.sizes", "8,65536,1048576");
   rig.option("allreduce.ops", "allreduce,reduce-scatter,all-gather,all-to-all,broadcast");
+  rig.option("allreduce.variants", "plain,in-place");
   const Case c = rig.planned(name);
   if (!c.not_applicable.empty()) GTEST_SKIP() << c.not_applicable;
   const CaseRecord record = rig.run(name);

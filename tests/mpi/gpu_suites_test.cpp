@@ -154,6 +154,57 @@ TEST_P(GpuAllreduce, IsExact) {
   EXPECT_EQ(path.rfind(name.find("nccl") != std::string::npos ? "nccl 2." : "mpi:staged ", 0), 0u) << path;
 }
 
+class GpuVariants : public GpuSuites, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GpuVariants,
+    testing::Values("allreduce-world-8-nccl-in-place", "allreduce-world-65536-mpi-in-place",
+                    "reduce-scatter-world-65536-nccl-in-place", "all-gather-node-65536-nccl-in-place",
+                    "allreduce-world-65536-nccl-registered", "all-to-all-world-65536-nccl-registered",
+                    "reduce-scatter-world-65536-nccl-symmetric", "allreduce-world-8-nccl-graph",
+                    "allreduce-world-65536-nccl-graph-isolated", "broadcast-world-65536-nccl-graph"));
+
+/// What changed in how NCCL was called tells that a variant did what its name says.
+TEST_P(GpuVariants, AreExactAndWhatTheySay) {
+  const std::string name = GetParam();
+  AllreduceSuite suite;
+  SuiteRig on = rig(suite, 2, Level::standard);
+  on.option("allreduce.sizes", "8,65536");
+  on.option("allreduce.ops", "allreduce,reduce-scatter,all-gather,all-to-all,broadcast");
+  on.option("allreduce.transport", "nccl,mpi");
+  on.option("allreduce.variants", "plain,in-place,registered,symmetric,graph");
+  const Case c = on.planned(name);
+  if (!c.not_applicable.empty()) GTEST_SKIP() << c.not_applicable;
+#ifdef ASSAY_CUDA_EMULATION
+  const unsigned long buffers = emulatedNcclRegistered(false), windows = emulatedNcclRegistered(true);
+#endif
+  const CaseRecord record = on.run(c);
+  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+  EXPECT_EQ(record.miscompares(), 0u);
+  EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())), static_cast<double>(c.entities));
+#ifdef ASSAY_CUDA_EMULATION
+  const bool all_to_all = name.starts_with("all-to-all");  // sends and receives
+  EXPECT_EQ(emulatedNcclRegistered(false) > buffers, name.ends_with("-registered") && !all_to_all);
+  EXPECT_EQ(emulatedNcclRegistered(true) > windows, name.ends_with("-symmetric"));
+  EXPECT_EQ(emulation::counts().graphs > 0, name.find("-graph") != std::string::npos);
+#endif
+}
+
+#ifdef ASSAY_CUDA_EMULATION
+TEST_F(GpuSuites, BuffersThatNcclDoesNotRegisterAreSaidNotMeasured) {
+  AllreduceSuite suite;
+  SuiteRig on = rig(suite, 2, Level::standard);
+  on.option("allreduce.sizes", "65536");
+  on.option("allreduce.variants", "symmetric");
+  const Case c = on.planned("allreduce-world-65536-nccl-symmetric");
+  if (!c.not_applicable.empty()) GTEST_SKIP() << c.not_applicable;
+  const Set refused("ASSAY_EMULATED_NCCL", "unregistered");
+  const CaseRecord record = on.run(c);
+  EXPECT_EQ(record.state_, CaseState::skip);
+  EXPECT_NE(record.reason_.find("NCCL makes no symmetric window here"), std::string::npos) << record.reason_;
+  EXPECT_TRUE(record.rows_.empty());
+}
+#endif
+
 TEST_F(GpuSuites, NcclIsTheDefault) {
   AllreduceSuite suite;
   SuiteRig on = rig(suite);

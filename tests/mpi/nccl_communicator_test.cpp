@@ -2,6 +2,8 @@
 // What NCCL's communicator does beyond those over GPU memory in general, and when something is broken.
 #include <array>
 #include <cstdlib>
+#include <functional>
+#include <vector>
 
 #include "gpu_communicator_rig.hpp"
 #include "transport/cuda/nccl_communicator.hpp"
@@ -19,6 +21,34 @@ TEST_P(Nccl, SaysWhatItIs) {
   EXPECT_THROW(
       comm->all_reduce(gpu->arena().data(), gpu->arena().data(), 1, DataType::int32, ReduceOp::bit_and),
       Error);
+}
+
+/// Every rank puts in rank + 1 where `data` lies, `call` sums it, and the result is read.
+std::vector<std::int32_t> summed(Communicator& comm, std::byte* data, const std::function<void()>& call) {
+  std::vector<std::int32_t> values(100, comm.rank() + 1);
+  const std::size_t bytes = values.size() * sizeof values[0];
+  EXPECT_EQ(cudaMemcpy(data, values.data(), bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  call();
+  EXPECT_EQ(cudaMemcpy(values.data(), data, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+  return values;
+}
+
+TEST_P(Nccl, SumsWhereBuffersAreRegisteredAndBatchesRecorded) {
+  const std::vector<std::int32_t> sum(100, size() * (size() + 1) / 2);
+  DeviceCollectives& own = *comm->device_collectives();
+  for (const Registration how : {Registration::buffer, Registration::window}) {
+    std::string why;
+    const auto memory = own.allocate(mib, how, why);
+    if (memory == nullptr) {
+      EXPECT_NE(why.find("NCCL"), std::string::npos) << why;
+      continue;
+    }
+    std::byte* data = memory->bytes().data();
+    const auto reduce = [&] { comm->all_reduce(data, data, 100, DataType::int32, ReduceOp::sum); };
+    EXPECT_EQ(summed(*comm, data, reduce), sum);
+    own.record(reduce);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(summed(*comm, data, [&] { own.replay(); }), sum);
+  }
 }
 
 #ifdef ASSAY_CUDA_EMULATION

@@ -4,7 +4,9 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include "device/cuda/check.hpp"
@@ -12,13 +14,14 @@
 
 namespace assay::cuda {
 
-/// Whether `p` lies in the arena of the device. What does not is host memory: devices hand out nothing else.
-inline bool in_arena(Device& device, const void* p) noexcept {
-  const auto arena = device.arena();
+inline bool lies_in(std::span<const std::byte> memory, const void* p) noexcept {
   const auto* at = static_cast<const std::byte*>(p);
   const std::less_equal<const std::byte*> le;
-  return !arena.empty() && le(arena.data(), at) && !le(arena.data() + arena.size(), at);
+  return !memory.empty() && le(memory.data(), at) && !le(memory.data() + memory.size(), at);
 }
+
+/// Whether `p` lies in the arena of the device. What does not is host memory: devices hand out nothing else.
+inline bool in_arena(Device& device, const void* p) noexcept { return lies_in(device.arena(), p); }
 
 /// A stream that waits for no other one. Its blocks start before those of the device's own stream: messages
 /// are not to wait behind products.
@@ -54,6 +57,24 @@ class Event {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+/// Work of a stream that was recorded, ready to be started as a whole.
+class Graph {
+ public:
+  explicit Graph(cudaGraphExec_t graph) : graph_(graph) {}
+  ~Graph() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+  Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Graph& operator=(Graph&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
+  cudaGraphExec_t get() const noexcept { return graph_; }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
 };
 
 /// Host memory that GPUs read and write at full speed.

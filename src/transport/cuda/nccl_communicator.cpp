@@ -84,8 +84,7 @@ void NcclCommunicator::wait(Query&& query) {
 
 /// The first operation of its kind connects to other ranks, and may wait for one that is gone: in a thread of
 /// its own, so that this one can give up, which ends the call.
-template <typename Call>
-ncclResult_t NcclCommunicator::apart(Call&& call) {
+ncclResult_t NcclCommunicator::apart(const std::function<ncclResult_t()>& call) {
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   std::atomic<bool> over = false;
@@ -300,7 +299,7 @@ void NcclCommunicator::abandon(std::span<Request> requests) {
     if (!is_ours(request))
       inner_.abandon({&request, 1});
     else if (request = Request{}; comm_ != nullptr)
-      nccl_.comm_abort(std::exchange(comm_, nullptr));
+      abort();
 }
 
 void NcclCommunicator::order_after(void* stream) {

@@ -3,12 +3,15 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "transport/cuda/device_memory.hpp"
 #include "transport/cuda/nccl_library.hpp"
+#include "transport/device_collectives.hpp"
 #include "transport/forwarding_communicator.hpp"
 #include "transport/gpu_transports.hpp"
 
@@ -27,7 +30,7 @@ std::string nvls_state(const char* nvls_enable, const char* algorithms, int comp
 /// A send or receive that is only started is launched with the next call that waits, so that all that were
 /// started together make one group: NCCL runs what stands alone in order, and two ranks that send first would
 /// wait for each other for ever.
-class NcclCommunicator final : public ForwardingCommunicator {
+class NcclCommunicator final : public ForwardingCommunicator, public DeviceCollectives {
  public:
   /// Collective over `bootstrap`, which outlives this object. Throws Error(mpi) on all ranks when one of them
   /// cannot.
@@ -60,6 +63,11 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void abandon(std::span<Request> requests) override;
   bool usable() const noexcept override { return comm_ != nullptr; }
   bool serialized() const noexcept override { return false; }
+  DeviceCollectives* device_collectives() noexcept override { return this; }
+
+  std::unique_ptr<RegisteredMemory> allocate(std::size_t bytes, Registration how, std::string& why) override;
+  void record(const std::function<void()>& calls) override;
+  void replay() override;
 
   void barrier() override;
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
@@ -73,6 +81,7 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void broadcast(void* data, std::size_t bytes, int root) override;
 
  private:
+  class Registered;
   /// What a wait is for, for those who read of it.
   struct Operation {
     const char* name = "nothing";
@@ -98,9 +107,11 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void make_blocking();
   void await(ncclComm_t comm, const char* call);
   void end(ncclComm_t comm);
+  void abort() noexcept;
   void close() noexcept;
 
-  bool mine(const void* p) const noexcept { return in_arena(device_, p); }
+  /// Whether `p` is device memory: of the arena, or registered here.
+  bool mine(const void* p) const noexcept;
   void start(void* data, std::size_t bytes, int peer, bool send, Request& request);
   void launch_transfers();
   template <typename Call>
@@ -117,8 +128,7 @@ class NcclCommunicator final : public ForwardingCommunicator {
   ncclResult_t group(Calls&& calls);
   template <typename Query>
   void wait(Query&& query);
-  template <typename Call>
-  ncclResult_t apart(Call&& call);
+  ncclResult_t apart(const std::function<ncclResult_t()>& call);
   void settle(ncclResult_t result);
   ncclResult_t async_state();
   void check(ncclResult_t result, const char* call);
@@ -152,6 +162,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   };
   std::vector<Delivery> deliveries_;
   bool in_batch_ = false;
+  std::vector<std::span<std::byte>> registered_;
+  std::optional<Graph> graph_;  ///< what record() recorded
   std::function<void()> look_;
 };
 

@@ -43,6 +43,16 @@ NcclLibrary open() {
   if (library.version >= NCCL_VERSION(2, 18, 1))
     library.comm_split = reinterpret_cast<decltype(library.comm_split)>(object.find("ncclCommSplit"));
 #endif
+  if (library.version >= NCCL_VERSION(2, 19, 1)) {
+    object.load(library.mem_alloc, "ncclMemAlloc");
+    object.load(library.mem_free, "ncclMemFree");
+    object.load(library.comm_register, "ncclCommRegister");
+    object.load(library.comm_deregister, "ncclCommDeregister");
+  }
+  if (library.version >= NCCL_VERSION(2, 27, 3)) {
+    object.load(library.comm_window_register, "ncclCommWindowRegister");
+    object.load(library.comm_window_deregister, "ncclCommWindowDeregister");
+  }
   return library;
 }
 

@@ -4,6 +4,7 @@
 
 #include <nccl.h>
 
+#include <cstddef>
 #include <string>
 
 // What came later than the oldest NCCL that this compiles with (2.14); the header decides what is known here,
@@ -37,6 +38,15 @@ struct NcclLibrary {
 #ifdef ASSAY_NCCL_SPLIT
   decltype(&ncclCommSplit) comm_split = nullptr;  ///< null below 2.18.1
 #endif
+  // Written out, since older headers lack them. Null below 2.19.
+  ncclResult_t (*mem_alloc)(void** data, std::size_t bytes) = nullptr;
+  ncclResult_t (*mem_free)(void* data) = nullptr;
+  ncclResult_t (*comm_register)(ncclComm_t, void* data, std::size_t bytes, void** handle) = nullptr;
+  ncclResult_t (*comm_deregister)(ncclComm_t, void* handle) = nullptr;
+  // Null below 2.27; a window (ncclWindow_t) is a pointer.
+  ncclResult_t (*comm_window_register)(ncclComm_t, void* data, std::size_t bytes, void** window,
+                                       int flags) = nullptr;
+  ncclResult_t (*comm_window_deregister)(ncclComm_t, void* window) = nullptr;
   int version = 0;  ///< as ncclGetVersion says: 22809
 
   std::string version_text() const;  ///< "2.28.9"

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "transport/cuda/agree.hpp"
 #include "transport/cuda/nccl_communicator.hpp"
 
 namespace assay::cuda {
@@ -19,23 +20,6 @@ namespace {
 
 /// Closing must not wait for a rank that is gone.
 constexpr double farewell_s = 5.0;
-
-/// What one rank could not do is an error of all, in its words.
-void agree(Communicator& group, const std::string& problem) {
-  for (const std::string& text : group.all_gather_text(problem))
-    if (!text.empty()) throw Error(ErrorKind::mpi, text);
-}
-
-/// Runs `step`; what went wrong becomes text.
-template <typename Step>
-std::string problem_of(int rank, Step&& step) {
-  try {
-    step();
-  } catch (const Error& e) {
-    return fmt::format("rank {}: {}", rank, e.what());
-  }
-  return {};
-}
 
 /// The GPU of this rank, unique in the world.
 std::string my_gpu() {
@@ -235,8 +219,13 @@ std::string NcclCommunicator::doing() const {
 void NcclCommunicator::give_up(const std::string& reason) {
   // Without this the kernels that wait for another GPU would go on, and whatever waits for this GPU with
   // them.
-  if (comm_ != nullptr) nccl_.comm_abort(std::exchange(comm_, nullptr));
+  if (comm_ != nullptr) abort();
   throw Error(ErrorKind::mpi, "NCCL: " + reason);
+}
+
+void NcclCommunicator::abort() noexcept {
+  graph_.reset();  // NCCL waits for graphs that hold its operations
+  nccl_.comm_abort(std::exchange(comm_, nullptr));
 }
 
 /// Ends a communicator without operations. Where it blocks, finalizing is another thread's.
@@ -258,6 +247,7 @@ void NcclCommunicator::end(ncclComm_t comm) {
 }
 
 void NcclCommunicator::close() noexcept {
+  graph_.reset();
   // Another rank may never start the operation that is still queued here.
   const bool healthy = comm_ != nullptr && cudaStreamQuery(stream_.get()) == cudaSuccess;
   for (const ncclComm_t comm : {std::exchange(comm_, nullptr), std::exchange(parent_, nullptr)}) {

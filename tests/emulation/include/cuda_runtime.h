@@ -36,6 +36,8 @@ enum cudaError_t {
   cudaErrorECCUncorrectable = 214,
   cudaErrorNotReady = 600,
   cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorIllegalState = 401,
   cudaErrorUnknown = 999
 };
 enum cudaMemcpyKind {
@@ -70,12 +72,16 @@ struct cudaDeviceProp {
 struct cudaIpcMemHandle_t {
   char reserved[64];
 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 namespace emulation {
 struct Stream;
 struct Event;
+struct Graph;
 }  // namespace emulation
 using cudaStream_t = emulation::Stream*;
 using cudaEvent_t = emulation::Event*;
+using cudaGraph_t = emulation::Graph*;
+using cudaGraphExec_t = emulation::Graph*;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
                           cudaEventBlockingSync = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1,
                           cudaHostAllocMapped = 2, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2,
@@ -118,6 +124,12 @@ cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t);
 cudaError_t cudaEventSynchronize(cudaEvent_t);
 cudaError_t cudaEventQuery(cudaEvent_t);
 cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t);
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode);
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t*, cudaGraph_t, unsigned long long);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t);
+cudaError_t cudaGraphDestroy(cudaGraph_t);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t);
 cudaError_t cudaDeviceCanAccessPeer(int*, int, int);
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned);
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*);
@@ -145,6 +157,8 @@ void enqueue(void* stream, std::function<void()> work);
 /// The same of work that is tried again until it says that it is over: what waits for another process. Only
 /// calls that wait come back to it; cudaStreamQuery and cudaEventQuery then say cudaErrorNotReady.
 void enqueue_until(void* stream, std::function<bool()> work);
+/// The same of work that has a state: made anew each time that a graph which recorded it is launched.
+void enqueue_made(void* stream, std::function<std::function<bool()>()> make);
 }  // namespace emulation
 
 #include "emulation/intrinsics.hpp"

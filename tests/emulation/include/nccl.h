@@ -38,6 +38,9 @@ enum ncclDataType_t {
   ncclBfloat16 = 9
 };
 enum ncclRedOp_t { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3 };
+struct ncclWindow_vidmem;
+using ncclWindow_t = ncclWindow_vidmem*;
+#define NCCL_WIN_COLL_SYMMETRIC 0x01
 struct ncclConfig_t {
   int blocking = 1;
   int splitShare = 0;
@@ -48,6 +51,8 @@ struct ncclConfig_t {
 extern "C" {
 /// That NCCL would have started for calls of communicators that do not block.
 unsigned long emulatedNcclThreads();
+/// Operations whose buffers were registered with their communicator: as buffers, and as windows.
+unsigned long emulatedNcclRegistered(bool windows);
 ncclResult_t ncclGetVersion(int*);
 ncclResult_t ncclGetUniqueId(ncclUniqueId*);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t*, int ranks, ncclUniqueId, int rank, ncclConfig_t*);
@@ -67,6 +72,13 @@ ncclResult_t ncclBroadcast(const void*, void*, std::size_t, ncclDataType_t, int 
                            cudaStream_t);
 ncclResult_t ncclSend(const void*, std::size_t, ncclDataType_t, int peer, ncclComm_t, cudaStream_t);
 ncclResult_t ncclRecv(void*, std::size_t, ncclDataType_t, int peer, ncclComm_t, cudaStream_t);
+ncclResult_t ncclMemAlloc(void**, std::size_t);
+ncclResult_t ncclMemFree(void*);
+/// Refuse what ncclMemAlloc did not allocate. Null handles where ASSAY_EMULATED_NCCL is "unregistered".
+ncclResult_t ncclCommRegister(ncclComm_t, void*, std::size_t, void** handle);
+ncclResult_t ncclCommDeregister(ncclComm_t, void* handle);
+ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, std::size_t, ncclWindow_t*, int flags);
+ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t);
 ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "comm_planner.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
 #include "suites/allreduce/allreduce_suite.hpp"
 #include "suites/allreduce/groups.hpp"
@@ -18,53 +19,13 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t gib = 1ULL << 30;
-
-Topology topology_of(int nodes, int ranks_per_node, int cpus_per_node) {
-  Topology topology;
-  for (int node = 0; node < nodes; ++node) {
-    topology.nodes.emplace_back();
-    for (int local = 0; local < ranks_per_node; ++local) {
-      RankPlace place;
-      place.rank = topology.size();
-      place.node = node;
-      place.local_rank = local;
-      place.local_size = ranks_per_node;
-      place.cpus = {local % cpus_per_node};
-      topology.ranks.push_back(place);
-    }
-  }
-  return topology;
-}
-
-struct Planner {
-  explicit Planner(const Suite& s, Level level) : suite(s) {
-    config.level = level;
-    for (const OptionSpec& spec : suite.options()) config.options.set(spec, {});
-  }
-  Planner& option(const std::string& name, const std::string& text) {
-    for (const OptionSpec& spec : suite.options())
-      if (spec.name == name) config.options.set(spec, {text});
-    return *this;
-  }
-  std::vector<Case> plan(const Topology& topology, std::uint64_t memory = gib) const {
-    return suite.plan({config, topology, memory, 7});
-  }
-  const Suite& suite;
-  Config config;
-};
+using namespace comm_plan;
 
 double required_seconds(const std::vector<Case>& cases) {
   double sum = 0;
   for (const Case& c : cases)
     if (c.required && c.not_applicable.empty()) sum += c.expected_s();
   return sum;
-}
-
-const Case& find(const std::vector<Case>& cases, const std::string& name) {
-  const auto it = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.name == name; });
-  if (it == cases.end()) throw Error(ErrorKind::internal, "no case " + name);
-  return *it;
 }
 
 TEST(CommPlan, PairsMeetAsOftenAsAskedWhileTheLinksAreUnderAMillion) {

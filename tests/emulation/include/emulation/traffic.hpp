@@ -18,6 +18,7 @@ struct Counts {
   std::uint64_t waits = 0;     ///< of the host, for what was queued; it spins
   std::uint64_t sleeps = 0;    ///< the same by events for which it sleeps
   std::uint64_t atomics = 0;   ///< on device memory
+  std::uint64_t graphs = 0;    ///< instantiated and not destroyed
   std::uint64_t copied = 0;    ///< bytes, without kernels (cudaMemcpy)
   /// By accesses that say how they are to be cached (__ldcs, __stcs, ...), in bytes.
   std::uint64_t loaded = 0, stored = 0;
