@@ -168,8 +168,11 @@ class RunController final : public supervisor::Controller {
 
   int finish(const std::string& why, int case_index) override {
     if (progress_) progress_->clear();
-    const std::string reason = why.empty() ? lost_why_ : why;
+    std::string reason = why.empty() ? lost_why_ : why;
     const bool complete = reason.empty();
+    if (!complete && segment_ < config_.segments())
+      reason +=
+          fmt::format("; ended in segment {} of {}, the others are not run", segment_, config_.segments());
     if (!complete) {
       event("aborted", reason, -1);
       if (case_index >= 0) mark_incomplete(plan_.cases[static_cast<std::size_t>(case_index)], reason);

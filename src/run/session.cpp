@@ -87,6 +87,9 @@ class Session {
   void start(Plan plan) {
     plan_ = std::move(plan);
     check_faults(config_.faults, plan_, job_.topology, suites_);
+    if (const std::string short_of = plan_.over_budget(); config_.level == Level::soak && !short_of.empty())
+      throw_usage(fmt::format("{}: {}{}", config_.segments() > 1 ? "--segment" : "--duration", short_of,
+                              config_.segments() > 1 ? " of a segment" : ""));
     agree_plan(world(), plan_.hash);
     entities_ = std::make_unique<EntityTable>(job_.topology);
     // The lock on the output is taken before memory is touched: a wrong --out must not cost a minute.

@@ -94,6 +94,9 @@ Json of_retests_and_time() {
               {"drift_least_s", drift_least_s},
               {"drift_stretches", drift_stretches},
               {"drift_least_times", drift_least_times},
+              {"drift_common_case", drift_common_case},
+              {"drift_common_files", drift_common_files},
+              {"drift_common_deviations", drift_common_deviations},
               {"lasting_blocks", lasting_blocks},
               {"lasting_s", lasting_s}};
 }

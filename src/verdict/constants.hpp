@@ -176,6 +176,11 @@ inline constexpr std::int32_t drift_least_samples = 64;
 inline constexpr double drift_least_s = 60;
 inline constexpr std::size_t drift_stretches = 32;
 inline constexpr std::size_t drift_least_times = 4;
+// The same of all parts together, within a case (where clocks of a cold machine may settle) and from file to
+// file; in deviations of the steps from time to time.
+inline constexpr double drift_common_case = 0.20;
+inline constexpr double drift_common_files = 0.05;
+inline constexpr double drift_common_deviations = 5.0;
 // Blocks and seconds over which a deficit confirms itself without a retest.
 inline constexpr std::size_t lasting_blocks = 3;
 inline constexpr double lasting_s = 60;

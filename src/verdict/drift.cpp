@@ -17,21 +17,7 @@
 namespace assay::verdict {
 namespace {
 
-/// Of a steady loss, what lies between the middles of the first and of the last quarter.
-constexpr double shown_by_quarters = 0.75;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
-double median_of_known(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return std::isnan(v); });
-  return values.empty() ? unknown : median(values);
-}
-
-double change_of(const std::vector<double>& line) {
-  const std::size_t quarter = std::max<std::size_t>(1, line.size() / 4);
-  const auto end = [](std::size_t n) { return static_cast<std::ptrdiff_t>(n); };
-  return median_of_known({line.end() - end(quarter), line.end()}) -
-         median_of_known({line.begin(), line.begin() + end(quarter)});
-}
 
 /// Medians of `n` stretches of equal length.
 std::vector<double> binned(const std::vector<double>& line, std::size_t n) {
@@ -43,71 +29,6 @@ std::vector<double> binned(const std::vector<double>& line, std::size_t n) {
   }
   return bins;
 }
-
-}  // namespace
-
-Fall fall_of(std::span<const double> line) {
-  Fall best;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t begin = 0; begin + 1 < line.size(); ++begin) {
-    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      if (std::isnan(line[i])) continue;
-      const double x = i > begin ? static_cast<double>(i - begin) : 0;
-      ++n;
-      sx += x;
-      sy += line[i];
-      sxx += x * x;
-      sxy += x * line[i];
-      syy += line[i] * line[i];
-    }
-    const double spread = sxx - sx * sx / n, along = sxy - sx * sy / n;
-    if (!(spread > 0)) continue;
-    const double rest = syy - sy * sy / n - along * along / spread;
-    if (rest >= least * (1 - 1e-9)) continue;
-    least = rest;
-    best = {begin, along / spread * static_cast<double>(line.size() - 1 - begin)};
-  }
-  return best;
-}
-
-std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double alpha) {
-  std::vector<Drifter> named;
-  if (lines.size() < constants::peers_min_population || lines.front().size() < constants::drift_least_times)
-    return named;
-  for (std::size_t s = 0; s < lines.front().size(); ++s) {
-    std::vector<double> at;
-    for (const auto& line : lines) at.push_back(line[s]);
-    const double all = median_of_known(at);
-    for (auto& line : lines) line[s] -= all;
-  }
-  std::vector<double> changes;
-  std::vector<std::size_t> who;
-  for (std::size_t m = 0; m < lines.size(); ++m) {
-    const double change = change_of(lines[m]);
-    if (std::isnan(change)) continue;
-    changes.push_back(change);
-    who.push_back(m);
-  }
-  if (changes.size() < constants::peers_min_population) return named;
-  const auto abnormal_ones = abnormality(changes);
-  const TailPool nothing;
-  double least_of_peers = 0;
-  for (std::size_t k = 0; k < changes.size(); ++k) {
-    const bool lost = changes[k] < -shown_by_quarters * log_deficit(constants::delta_drift) &&
-                      surely_abnormal(abnormal_ones, k, alpha, nothing);
-    if (lost) {
-      const Fall fall = fall_of(lines[who[k]]);
-      named.push_back({who[k], fall.begin, fall.change, 0});
-    } else {
-      least_of_peers = std::min(least_of_peers, changes[k]);
-    }
-  }
-  for (auto& d : named) d.least_of_peers = least_of_peers;
-  return named;
-}
-
-namespace {
 
 /// "2026-01-31T04:05:06Z" and so many seconds later.
 std::string later(const std::string& started, double seconds) {
@@ -159,12 +80,16 @@ std::vector<std::vector<double>> lines_of(const Population& p, const results::Ca
 
 }  // namespace
 
-void judge_drift(Judgement& j) {
+namespace {
+
+/// A population that was measured long enough within a case.
+struct Long {
+  const Series* series;
+  Population population;
+};
+
+std::vector<Long> long_ones(Judgement& j) {
   AttributeCache attributes;
-  struct Long {
-    const Series* series;
-    Population population;
-  };
   std::vector<Long> all;
   for (const auto& s : j.series) {
     if (!is_population(s) || !s.per_sample || s.first == nullptr ||
@@ -174,18 +99,83 @@ void judge_drift(Judgement& j) {
     const auto [from, to] = std::minmax_element(t.begin(), t.end());
     if (t.empty() || *to - *from < constants::drift_least_s) continue;
     for (auto& p : populations_of(j, s, attributes))
-      if (!p.shared && p.size() >= constants::peers_min_population) all.push_back({&s, std::move(p)});
+      if (!p.shared) all.push_back({&s, std::move(p)});
+    if (s.rows.size() == 1 && !group_shares_cores(peer_group(j, s, s.rows[0]))) {
+      Population alone;
+      alone.series = &s;
+      alone.members.push_back(
+          {&s.rows[0], log_rate(s.rows[0].median, s.better), 0, results::not_taken, false});
+      all.push_back({&s, std::move(alone)});
+    }
   }
+  return all;
+}
+
+/// A loss of all parts together: the worst metric of each suite.
+class CommonLosses {
+ public:
+  /// `f` has suite, metric, unit and since.
+  void add(results::Finding f, const Fall& fall, std::size_t parts, const std::string& when) {
+    auto& worst = by_suite_[f.suite];
+    const double loss = -std::expm1(fall.change);
+    if (worst.deficit.value_or(0) >= loss) return;
+    worst = std::move(f);
+    worst.severity = "WARN";
+    worst.claim = "abnormality";
+    worst.kind = "drift";
+    worst.level = worst.name = "cluster";
+    worst.reference_kind = "history";
+    worst.deficit = loss;
+    worst.action = "TRIAGE";
+    worst.text = fmt::format("cluster: {} of {} lost {} {}", worst.metric,
+                             parts == 1 ? "the only part" : fmt::format("all {} parts together", parts),
+                             percent(loss), when);
+  }
+  const std::map<std::string, results::Finding>& by_suite() const { return by_suite_; }
+
+ private:
+  std::map<std::string, results::Finding> by_suite_;
+};
+
+}  // namespace
+
+void judge_drift(Judgement& j) {
+  const std::vector<Long> all = long_ones(j);
+  const auto compared = std::count_if(all.begin(), all.end(), [](const Long& one) {
+    return one.population.size() >= constants::peers_min_population;
+  });
+  CommonLosses common;
   for (const auto& [series, p] : all) {
     const auto& c = *series->first;
     std::vector<std::size_t> members;
     auto lines = lines_of(p, c, members);
+    const auto t = c.t.held();
+    const auto [from, to] = std::minmax_element(t.begin(), t.end());
+    /// Seconds after the start of the run.
+    const auto time_of = [from = *from, to = *to](std::size_t stretch) {
+      return from + (to - from) * static_cast<double>(stretch) / constants::drift_stretches;
+    };
+    const auto when = [&](double begin) { return later(j.results.info.started, begin); };
+    const auto since = [&](double begin) {
+      return fmt::format("{}, since {:.0f} s after the run began{}{}", p.clocked ? ", at equal clock" : "",
+                         begin, when(begin).empty() ? "" : " at ", when(begin));
+    };
+    if (const auto fall = common_fall_of(lines, log_deficit(constants::drift_common_case))) {
+      const double begin = time_of(fall->begin);
+      results::Finding f;
+      f.suite = series->suite;
+      f.metric = series->full();
+      f.unit = series->unit;
+      f.since = when(begin);
+      f.evidence = series->path;
+      common.add(std::move(f), *fall, members.size(),
+                 fmt::format("in {:.0f} min{}", (*to - begin) / 60, since(begin)));
+    }
+    if (p.size() < constants::peers_min_population) continue;
     for (const auto& d :
-         drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(all.size()))) {
+         drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(compared))) {
       const auto& row = *p.members[members[d.member]].row;
-      const auto t = c.t.held();
-      const auto [from, to] = std::minmax_element(t.begin(), t.end());
-      const double begin = *from + (*to - *from) * static_cast<double>(d.begin) / constants::drift_stretches;
+      const double begin = time_of(d.begin);
       auto f = j.about(row.entity, "WARN", "abnormality", "drift");
       f.suite = series->suite;
       f.metric = series->full();
@@ -195,16 +185,14 @@ void judge_drift(Judgement& j) {
       f.deficit = -std::expm1(d.change);
       f.samples = row.n;
       f.controls = static_cast<std::int64_t>(p.size()) - 1;
-      f.since = later(j.results.info.started, begin);
+      f.since = when(begin);
       f.action = "MONITOR";
       f.evidence = series->path;
-      f.text = f.name + ": " + series->full() + ": " + lost(d, *to - begin) +
-               (p.clocked ? ", at equal clock" : "") +
-               fmt::format(", since {:.0f} s after the run began{}{}", begin, f.since.empty() ? "" : " at ",
-                           f.since);
+      f.text = f.name + ": " + series->full() + ": " + lost(d, *to - begin) + since(begin);
       j.add(std::move(f), rows_of(row));
     }
   }
+  for (const auto& [suite, finding] : common.by_suite()) j.add(finding, {});
 }
 
 namespace {
@@ -250,27 +238,43 @@ std::map<std::string, MetricRates> rates_of(const std::vector<const Snapshot*>& 
   return metrics;
 }
 
+/// About a loss of a metric from a segment on.
+results::Finding about_segments(const MetricRates& metric, std::size_t begin,
+                                const std::vector<const Snapshot*>& segments) {
+  results::Finding f;
+  f.suite = metric.series->suite;
+  f.metric = metric.series->full();
+  f.unit = metric.series->unit;
+  f.since = segments[begin]->source.started;
+  return f;
+}
+
+double minutes_since(const results::Finding& f, const std::vector<const Snapshot*>& segments) {
+  return static_cast<double>(unix_seconds(segments.back()->source.started).value_or(0) -
+                             unix_seconds(f.since).value_or(0)) /
+         60;
+}
+
+std::string from_segment(const results::Finding& f, std::size_t begin,
+                         const std::vector<const Snapshot*>& segments) {
+  return fmt::format(", from segment {} of {} on, since {}", begin + 1, segments.size(), f.since);
+}
+
 results::Finding segment_finding(const Drifter& d, const Part& part, const MetricRates& metric,
                                  const std::vector<const Snapshot*>& segments) {
-  results::Finding f;
+  auto f = about_segments(metric, d.begin, segments);
   f.severity = "WARN";
   f.claim = "abnormality";
   f.kind = "drift";
   f.level = part.kind;
   f.name = part.name;
   f.id = part.id;
-  f.suite = metric.series->suite;
-  f.metric = metric.series->full();
-  f.unit = metric.series->unit;
   f.reference_kind = "peers";
   f.deficit = -std::expm1(d.change);
   f.controls = static_cast<std::int64_t>(metric.parts.size()) - 1;
-  f.since = segments[d.begin]->source.started;
   f.action = "MONITOR";
-  const auto seconds =
-      unix_seconds(segments.back()->source.started).value_or(0) - unix_seconds(f.since).value_or(0);
-  f.text = part.name + ": " + f.metric + ": " + lost(d, static_cast<double>(seconds)) +
-           fmt::format(", from segment {} of {} on, since {}", d.begin + 1, segments.size(), f.since);
+  f.text = part.name + ": " + f.metric + ": " + lost(d, 60 * minutes_since(f, segments)) +
+           from_segment(f, d.begin, segments);
   return f;
 }
 
@@ -280,12 +284,19 @@ std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
   const auto order = in_order(segments);
   const auto metrics = rates_of(order);
   std::map<std::string, SegmentDrift> worst;
+  CommonLosses common;
   for (const auto& [name, metric] : metrics) {
     std::vector<std::vector<double>> rates;
     std::vector<std::string> keys;
     for (const auto& [key, part] : metric.parts) {
       rates.push_back(part.log_rates);
       keys.push_back(key);
+    }
+    if (const auto fall = common_fall_of(rates, log_deficit(constants::drift_common_files))) {
+      auto f = about_segments(metric, fall->begin, order);
+      const auto when =
+          fmt::format("in {:.0f} min{}", minutes_since(f, order), from_segment(f, fall->begin, order));
+      common.add(std::move(f), *fall, metric.parts.size(), when);
     }
     for (const auto& d :
          drifters_of(std::move(rates), constants::alpha_warn / static_cast<double>(metrics.size()))) {
@@ -296,6 +307,7 @@ std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
     }
   }
   std::vector<SegmentDrift> out;
+  for (const auto& [suite, finding] : common.by_suite()) out.push_back({finding, ""});
   for (auto& [key, drift] : worst) out.push_back(std::move(drift));
   return out;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "verdict/snapshot.hpp"
 
 namespace assay::verdict {
+
+/// The median of what is not NaN; NaN where nothing is left.
+double median_of_known(std::vector<double> values);
 
 /// One line of log rates that is level up to `begin` and falls from there on.
 struct Drifter {
@@ -30,14 +34,19 @@ struct Fall {
   std::size_t begin = 0;  ///< position from which on the line falls
   double change = 0;      ///< from there to its end
 };
+/// What all members lose together, of which drifters_of() knows nothing: the median over the members of their
+/// distance from their own medians. Empty unless its first and last quarter differ by `least` (logarithmic)
+/// and by `drift_common_deviations` of the steps from time to time, and nine tenths of the members show half
+/// of that. Four times at least, any number of members.
+std::optional<Fall> common_fall_of(std::vector<std::vector<double>> lines, double least);
 /// Least squares of a level and a slope from `begin` on.
 Fall fall_of(std::span<const double> line);
 
-/// Losses of parts from segment to segment: WARN `drift` findings, one per part, the metric that lost most.
-/// In the order of `started`.
+/// Losses from segment to segment, in the order of `started`: WARN `drift` findings, one per part and, of
+/// what all parts lose together, one per suite; the metric that lost most.
 struct SegmentDrift {
   results::Finding finding;
-  std::string part;  ///< kind and id, with a line break between
+  std::string part;  ///< kind and id, with a line break between; empty: all parts
 };
 std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments);
 

@@ -49,6 +49,18 @@ class Directory(harness.CliTest):
     def test_segments_belong_to_a_soak(self):
         self.assert_error(["run", "--segment", "5m"], "--segment: --level soak quick")
 
+    def test_a_soak_too_short_for_its_required_cases_is_refused(self):
+        run = ["run", "--level", "soak", "--suites", "gemm", "--out", "n.h5", "--duration"]
+        self.assert_error([*run, "1s"], "--duration: required cases need budget is 1 s")
+        self.assert_error([*run, "60s", "--segment", "2s"], "--segment: required cases need 2 s of a segment")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_a_soak_that_ends_early_tells_which_segments_are_missing(self):
+        run = self.assay("run", "--level", "soak", "--duration", "9s", "--segment", "3s", "--suites", "selftest",
+                         "--selftest.cases", "pass", "--inject", "crash:rank=0", "--launcher", "none", "--out", "n.h5")
+        self.assert_code(run, 3)
+        self.assertIn("ended in segment 1 of 3, the others are not run", run.stdout + run.stderr)
+
     def test_the_worst_state_wins(self):
         self.place(seg01="pass", seg02="pass")
         result = self.assay("verdict", "soak")

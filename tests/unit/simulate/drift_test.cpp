@@ -48,6 +48,33 @@ TEST(Drift, CommonLossIsNoDrift) {
   EXPECT_LE(alarms, 4U);
 }
 
+std::vector<std::vector<double>> falling(std::size_t members, double per_step, double noise,
+                                         std::mt19937_64& g) {
+  std::normal_distribution<double> around(0, noise);
+  std::vector<std::vector<double>> lines(members, std::vector<double>(8));
+  for (std::size_t m = 0; m < members; ++m)
+    for (std::size_t s = 0; s < 8; ++s)
+      lines[m][s] = 0.3 * static_cast<double>(m) + per_step * static_cast<double>(s) + around(g);
+  return lines;
+}
+
+TEST(Drift, WhatAllLoseTogetherIsACommonFall) {
+  std::mt19937_64 g(4);
+  for (const std::size_t members : {1U, 2U, 12U})
+    for (int run = 0; run < 200; ++run) {
+      EXPECT_FALSE(verdict::common_fall_of(falling(members, 0, 0.02, g), 0.05)) << members;
+      EXPECT_FALSE(verdict::common_fall_of(falling(members, -0.005, 0.002, g), 0.05)) << members;
+      const auto fall = verdict::common_fall_of(falling(members, -0.02, 0.002, g), 0.05);
+      ASSERT_TRUE(fall) << members;
+      EXPECT_NEAR(fall->change, -0.14, 0.03) << members;
+      // Half of them lose nothing: these are two groups, not all.
+      auto half = falling(12, -0.02, 0.002, g);
+      const auto level = falling(6, 0, 0.002, g);
+      std::copy(level.begin(), level.end(), half.begin());
+      EXPECT_FALSE(verdict::common_fall_of(half, 0.05));
+    }
+}
+
 Spec long_case() {
   Spec spec;
   spec.nodes = 16;
@@ -69,6 +96,21 @@ TEST(Drift, WithinALongCaseThePartIsNamedWithItsBegin) {
     EXPECT_EQ(found[0].severity, "WARN");
     EXPECT_NEAR(*found[0].deficit, 0.01 * percent, 0.006);
     EXPECT_TRUE(found[0].since.starts_with("2026-01-31T02:00:")) << found[0].since;
+  }
+}
+
+TEST(Drift, AFleetThatLosesItsRateWithinACaseIsNamedAsOne) {
+  for (const int nodes : {1, 8}) {
+    auto spec = long_case();
+    spec.nodes = static_cast<std::size_t>(nodes);
+    spec.faults = {parse_fault("drift:percent=40")};
+    const auto found = drifts(*run(spec).verdict);
+    ASSERT_EQ(found.size(), 1U) << nodes;
+    EXPECT_EQ(found[0].level, "cluster");
+    EXPECT_EQ(found[0].severity, "WARN");
+    EXPECT_NEAR(*found[0].deficit, 0.4, 0.05);
+    spec.faults = {parse_fault("drift:percent=10")};  // as a cold machine may do
+    EXPECT_TRUE(drifts(*run(spec).verdict).empty()) << nodes;
   }
 }
 
@@ -104,6 +146,25 @@ void over_segments(int minutes, double percent, std::uint64_t first) {
   });
   ASSERT_NE(state, v.entities.end());
   EXPECT_NE(state->state, "PASS");
+}
+
+TEST(Drift, AFleetThatLosesItsRateFromSegmentToSegmentIsNamedAsOne) {
+  verdict::Join join;
+  Spec spec;
+  spec.nodes = 8;
+  spec.metrics = pick_metrics({"memory/triad-together", "gemm/fp32-n4096-together"});
+  for (spec.run = 0; spec.run < 8; ++spec.run) {
+    spec.started = fmt::format("2026-01-31T{:02}:00:00Z", spec.run);
+    if (spec.run > 0) spec.faults = {parse_fault(fmt::format("slow:case=gemm/*,percent={}", 4 * spec.run))};
+    const auto r = screen(spec);
+    join.add(fmt::format("seg{:02}.h5", spec.run), r, verdict::judge(r, {}));
+  }
+  const auto found = drifts(join.verdict(false));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, "cluster");
+  EXPECT_EQ(found[0].suite, "gemm");
+  EXPECT_NEAR(*found[0].deficit, 0.28, 0.03);
+  EXPECT_EQ(found[0].since, "2026-01-31T00:00:00Z");
 }
 
 TEST(Drift, HealthySegmentsNameNobody) { over_segments(60, 0, 0); }
