@@ -13,8 +13,8 @@ import common
 import harness
 
 RATE, SECONDS, FLOODERS = 12_000, 12.0, 2
-# The last rank comes late: until then the collector must listen.
-LATE = 'if [ "$OMPI_COMM_WORLD_RANK" = 2 ]; then sleep 1.5; fi; exec "$ASSAY" "$@"'
+# The last rank comes late, after the flood has begun: until then the collector must listen.
+LATE = 'if [ "$OMPI_COMM_WORLD_RANK" = 2 ]; then until [ -e begun ]; do sleep 0.05; done; sleep 1.5; fi; exec "$ASSAY" "$@"'
 
 
 def is_shut(folder, port):
@@ -45,39 +45,57 @@ def port_in(folder):
 
 
 class Flood(common.FaultTest):
+    def setUp(self):
+        super().setUp()
+        self.begun = self.dir / "begun"
+
     def run_late(self, out):
         begin = time.monotonic()
         result = harness.execute([harness.MPIEXEC, "-n", "3", "sh", "-c", LATE, "sh", "run", "--suites", "selftest", "--selftest.cases", "pass,skip",
-                                  "--out", out], self.dir, {"ASSAY": harness.ASSAY})
+                                  "--force", "--out", out], self.dir, {"ASSAY": harness.ASSAY})
         self.assertIn("started in", result.stderr)
         return result.returncode, time.monotonic() - begin
 
-    def test_a_flood_delays_no_start(self):
-        quiet_code, quiet_s = self.run_late("quiet.h5")
+    def flooded(self):
+        """Exit code and seconds of a run amid a flood, whether its port was shut in time, and what each flooder says."""
         told, shut = [], []
 
         def flood():
-            port = port_in(self.dir)
-            command = [os.environ["ASSAY_FLOODER"], str(port), str(RATE // FLOODERS), str(SECONDS)]
-            running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(FLOODERS)]
+            try:
+                port = port_in(self.dir)
+                command = [os.environ["ASSAY_FLOODER"], str(port), str(RATE // FLOODERS), str(SECONDS)]
+                running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(FLOODERS)]
+            finally:
+                self.begun.touch()
             shut.append(is_shut(self.dir, port))
             told.extend(one.communicate(timeout=SECONDS + 60)[0].split() for one in running)
 
+        self.begun.unlink()
         flooder = threading.Thread(target=flood)
         flooder.start()
         try:
             code, seconds = self.run_late("flooded.h5")
         finally:
             flooder.join()
-        rates = [sum(int(one[which]) for one in told) / max(float(one[2]) for one in told) for which in (0, 1)]
-        lasted = min(float(one[2]) for one in told)
-        said = (f"{rates[1]:.0f} connections a second of {rates[0]:.0f} begun, for {lasted:.1f} s; start and end in {seconds:.1f} s instead of "
-                f"{quiet_s:.1f} s")
-        print(said)
-        self.assertEqual(code, quiet_code)
-        self.assertLess(seconds, quiet_s + 5, said)
-        self.assertEqual(shut, [True], "somebody listened when all ranks were there: " + said)
-        self.assertGreater(lasted, 0.5, "the flood came too late: " + said)
+        return code, seconds, shut, told
+
+    def test_a_flood_delays_no_start(self):
+        for _ in range(3):  # what else runs here may delay a start; what the flood delays is late every time
+            self.begun.touch()
+            quiet_code, quiet_s = self.run_late("quiet.h5")
+            code, seconds, shut, told = self.flooded()
+            rates = [sum(int(one[which]) for one in told) / max(float(one[2]) for one in told) for which in (0, 1)]
+            lasted = min(float(one[2]) for one in told)
+            said = (f"{rates[1]:.0f} connections a second of {rates[0]:.0f} begun, for {lasted:.1f} s; start and end in {seconds:.1f} s instead of "
+                    f"{quiet_s:.1f} s")
+            print(said)
+            self.assertEqual(code, quiet_code)
+            self.assertEqual(shut, [True], "somebody listened when all ranks were there: " + said)
+            self.assertGreater(lasted, 0.5, "the flood came too late: " + said)
+            if seconds < quiet_s + 5:
+                break
+        else:
+            self.fail(said)
         # As many as a busy machine can, but a flood. What is begun counts: of more than it can take in, the collector's kernel loses some.
         if rates[0] < 0.2 * RATE:
             self.skipTest(f"noise: {said}; {RATE} a second are wanted")
