@@ -5,10 +5,9 @@ import csv
 import io
 import json
 import shutil
-import tempfile
-import pathlib
 
 import harness
+from temporary_folder import temporary_folder
 
 FLEET = ["simulate", "--nodes", "8", "--metrics", "memory/triad-together", "-o"]
 READERS = [["inspect"], ["verdict"], ["export", "--csv"], ["export", "--jsonl"], ["export", "--table"], ["schema", "--check"]]
@@ -17,11 +16,9 @@ READERS = [["inspect"], ["verdict"], ["export", "--csv"], ["export", "--jsonl"],
 class Files(harness.CliTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="assay-cli-file-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.good = pathlib.Path(folder.name) / "good.h5"
+        cls.good = temporary_folder(cls.addClassCleanup) / "good.h5"
         result = harness.execute([harness.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass,skip",
-                                  "--quiet", "--out", str(cls.good)], folder.name)
+                                  "--quiet", "--out", str(cls.good)], cls.good.parent)
         assert result.returncode == 3, result.stderr
 
     def test_missing(self):

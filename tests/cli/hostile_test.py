@@ -2,13 +2,12 @@
 """Files made to hurt: forged bytes with a checksum that fits. ASSAY_FORGED sets how many (default 25)."""
 
 import os
-import pathlib
 import random
 import shutil
 import struct
-import tempfile
 
 import harness
+from temporary_folder import temporary_folder
 import outcome
 
 MASK = (1 << 64) - 1
@@ -40,11 +39,9 @@ def sealed(content):
 class Hostile(harness.CliTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="assay-cli-hostile-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.good = pathlib.Path(folder.name) / "good.h5"
+        cls.good = temporary_folder(cls.addClassCleanup) / "good.h5"
         run = [harness.ASSAY, "run", "--suites", "selftest", "--selftest.cases", "pass,skip", "--quiet", "--out"]
-        result = harness.execute([*run, str(cls.good)], folder.name)
+        result = harness.execute([*run, str(cls.good)], cls.good.parent)
         assert result.returncode == 3, result.stderr
         cls.content = cls.good.read_bytes()[:-32]
 

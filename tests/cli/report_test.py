@@ -7,9 +7,9 @@ import html.parser
 import json
 import pathlib
 import re
-import tempfile
 
 import harness
+from temporary_folder import temporary_folder
 
 SECTIONS = ["state", "contract", "not-tested", "fleet", "findings", "pairs", "sweeps", "distributions", "telemetry", "training", "history",
             "comparison", "inventory"]
@@ -71,12 +71,10 @@ class Page(html.parser.HTMLParser):
 class Report(harness.CliTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="assay-cli-report-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.store = pathlib.Path(folder.name)
+        cls.store = temporary_folder(cls.addClassCleanup)
         common = ["simulate", "--nodes", "12", "--devices-per-node", "2", "--leaves", "2", "--metrics", "memory,p2p,allreduce"]
         for name, extra in {"before": [], "fault": ["--run", "1", "--fault", "slow:node=5,device=1,percent=12,suite=memory"]}.items():
-            harness.execute([harness.ASSAY, *common, *extra, "-o", str(cls.store / f"{name}.h5")], folder.name)
+            harness.execute([harness.ASSAY, *common, *extra, "-o", str(cls.store / f"{name}.h5")], cls.store)
             assert (cls.store / f"{name}.h5").exists()
 
     def page(self, *args):

@@ -6,7 +6,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 
 import outcome
@@ -17,6 +16,7 @@ except ImportError as missing:
     outcome.skip_file(f"{missing} (package python3-h5py)")
 
 import harness
+from temporary_folder import temporary_folder
 
 SELFTEST = ["run", "--launcher", "none", "--suites", "selftest", "--quiet", "--selftest.cases", "pass,skip"]
 SMOKE = ["run", "--launcher", "none", "--level", "smoke", "--suites", "inventory,gemm", "--quiet"]
@@ -27,9 +27,7 @@ class Spool(harness.CliTest):
     def setUp(self):
         super().setUp()
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        folder = tempfile.TemporaryDirectory(prefix="assay-spool-", dir=memory)
-        self.addCleanup(folder.cleanup)
-        self.spool = pathlib.Path(folder.name)
+        self.spool = temporary_folder(self.addCleanup, dir=memory)
 
     def start(self, out, command=SMOKE):
         process = subprocess.Popen([harness.ASSAY, *command, "--spool", self.spool, "--out", out], cwd=self.dir,

@@ -14,6 +14,7 @@ import time
 import unittest
 
 import outcome
+from temporary_folder import temporary_folder
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "ci" / "virtual-cluster.sh"
 ASSAY = os.environ["ASSAY"]
@@ -145,9 +146,7 @@ class ClusterTest(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.down)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="assay-cluster-", ignore_cleanup_errors=True)
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
+        self.dir = temporary_folder(self.addCleanup)
 
     def fault(self, command, host, *args):
         """A fault until the end of the test."""

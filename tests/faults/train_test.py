@@ -2,13 +2,12 @@
 """Wrong bits, slow ranks and bad file systems in training: found in their step, and named."""
 
 import os
-import shutil
 import subprocess
-import tempfile
 
 import common
 import h5py
 import numpy as np
+from temporary_folder import temporary_folder
 
 LOCKSTEP, TOGETHER = "train/tiny-lockstep", "train/tiny-together"
 
@@ -150,8 +149,7 @@ class Training(common.FaultTest):
 
     def test_checkpoints_name_their_rates_by_the_kernels_counters(self):
         """On a disk they are those of storage; in a file system in memory nothing reaches any, and they judge nothing."""
-        memory = tempfile.mkdtemp(dir="/dev/shm")
-        self.addCleanup(shutil.rmtree, memory)
+        memory = temporary_folder(self.addCleanup, dir="/dev/shm")
         in_memory = {memory: True, self.dir: "tmpfs" in subprocess.check_output(["stat", "-f", "-c", "%T", self.dir], text=True)}
         for scratch, cached in in_memory.items():
             with self.subTest(scratch=scratch):

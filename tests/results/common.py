@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the results file share: the helper program and a directory for each test."""
 
-import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import outcome
+from temporary_folder import temporary_folder
 
 HELPER = sys.argv.pop(1) if len(sys.argv) > 1 else None
 
@@ -20,8 +18,7 @@ def helper(*args, check=True):
 
 class FileTest(unittest.TestCase):
     def setUp(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="assay-results-"))
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.dir = temporary_folder(self.addCleanup)
         self.file = self.dir / "run.h5"
         self.partial = self.dir / "run.h5.partial"
 

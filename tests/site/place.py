@@ -5,10 +5,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import outcome
+from temporary_folder import temporary_folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -35,9 +35,7 @@ class SiteTest(unittest.TestCase):
     """Every test has a directory of its own: `self.dir`, with `results/`, `bin/` (first in PATH) and `site.conf`."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="assay-site-")
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
+        self.dir = temporary_folder(self.addCleanup)
         self.results = self.dir / "results"
         (self.dir / "bin").mkdir()
         self.env = {**os.environ, "ASSAY_SITE": str(self.dir / "site.conf"), "PATH": f"{self.dir}/bin:{os.environ['PATH']}"}

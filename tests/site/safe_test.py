@@ -5,11 +5,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 import drain_test
 import place
+from temporary_folder import temporary_folder
 
 
 # What writes to the results, and what writes to the state of a node.
@@ -184,15 +184,13 @@ for inherited in [n for n in dir(drain_test.Drain) if n.startswith("test_") and 
 @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze here")
 class Units(unittest.TestCase):
     def test_exposure(self):
-        with tempfile.TemporaryDirectory() as folder:
-            unit = os.path.join(folder, "assay-nightly.service")
-            with open(unit, "w") as file:
-                file.write((place.SCRIPTS / "systemd/assay-nightly.service.in").read_text().replace("@ASSAY_SCRIPTS@/nightly.sh", "/bin/true"))
-            told = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=40", unit], capture_output=True, text=True)
-            if "unrecognized option" in told.stderr:
-                self.skipTest("this systemd-analyze knows no --offline")
-            self.assertEqual(told.returncode, 0, told.stdout[-300:] + told.stderr)
-            self.assertRegex(told.stdout, r"exposure level for assay-nightly.service: [0-3]\.\d|4\.0")
+        unit = temporary_folder(self.addCleanup) / "assay-nightly.service"
+        unit.write_text((place.SCRIPTS / "systemd/assay-nightly.service.in").read_text().replace("@ASSAY_SCRIPTS@/nightly.sh", "/bin/true"))
+        told = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=40", unit], capture_output=True, text=True)
+        if "unrecognized option" in told.stderr:
+            self.skipTest("this systemd-analyze knows no --offline")
+        self.assertEqual(told.returncode, 0, told.stdout[-300:] + told.stderr)
+        self.assertRegex(told.stdout, r"exposure level for assay-nightly.service: [0-3]\.\d|4\.0")
 
 
 if __name__ == "__main__":

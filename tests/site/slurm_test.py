@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import place
+from temporary_folder import temporary_folder
 
 SLURM = place.ROOT / "ci" / "slurm.sh"
 
@@ -31,15 +32,14 @@ class Slurm(place.SiteTest):
     @classmethod
     def setUpClass(cls):
         remove_leftovers()
-        folder = tempfile.TemporaryDirectory(prefix=f"assay-slurm-{os.getpid()}-", ignore_cleanup_errors=True)
-        cls.addClassCleanup(folder.cleanup)
-        cls.slurm = pathlib.Path(folder.name) / "slurm"
+        folder = temporary_folder(cls.addClassCleanup, f"assay-slurm-{os.getpid()}-")
+        cls.slurm = folder / "slurm"
         # A prolog that does nothing until a test gives it settings.
-        prolog = pathlib.Path(folder.name) / "prolog"
-        prolog.write_text(f"#!/bin/sh\n[ -f {folder.name}/site ] || exit 0\nASSAY_SITE=$(cat {folder.name}/site) exec {place.SCRIPTS}/slurm/prolog.sh\n")
+        prolog = folder / "prolog"
+        prolog.write_text(f"#!/bin/sh\n[ -f {folder}/site ] || exit 0\nASSAY_SITE=$(cat {folder}/site) exec {place.SCRIPTS}/slurm/prolog.sh\n")
         prolog.chmod(0o755)
-        cls.prolog_site = pathlib.Path(folder.name) / "site"
-        (pathlib.Path(folder.name) / "slurm.extra").write_text(f"Prolog={prolog}\n")
+        cls.prolog_site = folder / "site"
+        (folder / "slurm.extra").write_text(f"Prolog={prolog}\n")
         result = slurm("up", cls.slurm, 4, 17000 + os.getpid() % 400 * 20)
         if result.returncode == 77:
             raise place.unittest.SkipTest(result.stderr.strip().removeprefix("slurm.sh: "))

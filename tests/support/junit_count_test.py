@@ -4,11 +4,11 @@
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 from xml.sax.saxutils import escape
 
 import outcome
+from temporary_folder import temporary_folder
 
 COUNT = pathlib.Path(__file__).resolve().parents[2] / "ci" / "junit_count.py"
 SKIP = '<skipped message="SKIP_RETURN_CODE=77"/>'
@@ -29,14 +29,13 @@ def skipped(reason):
 class JunitCount(unittest.TestCase):
     def count(self, cases, *options, later=()):
         """(what it printed, what it named); `cases`: name, status, output, content; `later`: of further reports."""
-        with tempfile.TemporaryDirectory() as folder:
-            reports = []
-            for entries in (cases, *later):
-                reports.append(pathlib.Path(folder, f"{len(reports)}.xml"))
-                reports[-1].write_text("<testsuite>" + "".join(
-                    f'<testcase name="{name}" status="{status}">{content}<system-out>{escape(output)}</system-out></testcase>'
-                    for name, status, output, content in entries) + "</testsuite>")
-            done = subprocess.run([sys.executable, COUNT, *options, *reports], capture_output=True, text=True)
+        folder, reports = temporary_folder(self.addCleanup), []
+        for entries in (cases, *later):
+            reports.append(folder / f"{len(reports)}.xml")
+            reports[-1].write_text("<testsuite>" + "".join(
+                f'<testcase name="{name}" status="{status}">{content}<system-out>{escape(output)}</system-out></testcase>'
+                for name, status, output, content in entries) + "</testsuite>")
+        done = subprocess.run([sys.executable, COUNT, *options, *reports], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip(), done.stderr
 

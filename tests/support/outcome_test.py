@@ -5,10 +5,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import outcome
+from temporary_folder import temporary_folder
 
 FILE = """
 import os
@@ -63,9 +63,7 @@ outcome.main()
 
 class Outcome(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = temporary_folder(self.addCleanup)
 
     def both(self, text):
         """(exit code, output) of a run and of the next one, which finds the file `second`."""
