@@ -67,7 +67,9 @@ class WriteLimits(compare_test.FleetTest):
         self.assert_error(["verdict", "bad.h5", "--write-limits", "/nonexistent-folder/l.toml"], "--write-limits:")
 
     def test_from_a_real_run(self):
-        run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm,memory", *harness.LITTLE_MEMORY, "--quiet", "--out", "r.h5")
+        # Cases that end in their time on a busy machine, too.
+        run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm,memory", "--cases", "inventory/*,gemm/fp32-*,memory/triad-*", *harness.LITTLE_MEMORY,
+                         "--quiet", "--out", "r.h5")
         if run.returncode != 0:
             self.skipTest("noise: " + run.stdout)
         self.assert_code(self.assay("verdict", "r.h5", "--write-limits", "l.toml"), 0)

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import time
 import unittest
@@ -34,6 +35,26 @@ def memory_beside_caches(ranks):
     available = next(int(line.split()[1]) * 1024 for line in pathlib.Path("/proc/meminfo").read_text().splitlines()
                      if line.startswith("MemAvailable"))
     return ["--memory.fraction", f"{min(0.6, max(float(LITTLE_MEMORY[1]), 4.8 * cache * ranks / available)):.2f}"]
+
+
+class OtherWork:
+    """What else keeps the machine busy, from now on."""
+
+    def __init__(self):
+        self.begin = self.used()
+
+    @staticmethod
+    def used():
+        """Seconds of processors: in all, used, and used by this test and those of its processes that have ended."""
+        ticks = [int(word) for word in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        in_all, idle = (count / os.sysconf("SC_CLK_TCK") for count in (sum(ticks), ticks[3] + ticks[4]))
+        own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return in_all, in_all - idle, sum(one.ru_utime + one.ru_stime for one in own)
+
+    def share(self):
+        """Of all processors, what others have used."""
+        in_all, used, own = (now - then for now, then in zip(self.used(), self.begin))
+        return max(0, used - own) / in_all
 
 
 def execute(command, cwd, env=None, timeout=90):

