@@ -67,11 +67,10 @@ class WriteLimits(compare_test.FleetTest):
         self.assert_error(["verdict", "bad.h5", "--write-limits", "/nonexistent-folder/l.toml"], "--write-limits:")
 
     def test_from_a_real_run(self):
-        # Cases that end in their time on a busy machine, too.
-        run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm,memory", "--cases", "inventory/*,gemm/fp32-*,memory/triad-*", *harness.LITTLE_MEMORY,
-                         "--quiet", "--out", "r.h5")
+        # Products end in their time on a busy machine, too; patterns in memory do not.
+        run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm", "--quiet", "--out", "r.h5")
         if run.returncode != 0:
-            self.skipTest("noise: " + run.stdout)
+            self.skipTest("noise: " + run.stdout + run.stderr)
         self.assert_code(self.assay("verdict", "r.h5", "--write-limits", "l.toml"), 0)
         self.assert_code(self.assay("verdict", "r.h5", "--limits", "l.toml"), 0)
         self.assertNotIn('device = "*"', (self.dir / "l.toml").read_text())
