@@ -249,7 +249,7 @@ class Mounts(StorageTest):
             run("umount", self.data)
             self.loop()
         # Between the two steps the end of the disk is there, and zero.
-        self.assertRegex(failed, r"data-00000[01]: (read|write) at offset \d+: Input/output error|wrong values .* actual 0x0000000000000000")
+        self.assertRegex(failed, r"data-00000[01]: ((read|write) at offset \d+|sync): Input/output error|wrong values .* actual 0x0000000000000000")
 
     @outcome.nightly
     def test_a_disk_that_stops_does_not_hold_the_run(self):

@@ -23,6 +23,8 @@ class Retest(common.FaultTest):
     def error(self, results, case, metric):
         """Largest relative standard error of a rank's median."""
         samples = results.samples(case, metric).values()
+        if min(map(len, samples)) < 2:
+            return np.inf
         return max(1.2533 * np.std(v, ddof=1) / np.sqrt(len(v)) / np.median(v) for v in samples)
 
     def named(self, suite, case, metric, factor, *args, level="quick"):
@@ -38,6 +40,9 @@ class Retest(common.FaultTest):
         # Whatever the noise: nobody else may be failed for being slow.
         self.assertEqual([f["name"] for f in failed if f["name"] != faulty], [], result.stdout)
         self.assert_spec_unseen(results, f"slow:rank={FAULTY}")
+        counts = {rank: len(v) for rank, v in results.samples(path, metric).items()}
+        if len(counts) < 4 or min(counts.values()) == 0:
+            return f"{path}: samples of 4 ranks: {counts}"
         spread = self.spread(results, path, metric)
         if spread > (1 - factor) / 8:
             return f"{path}: the ranks that were left alone differ by {spread:.1%}"
