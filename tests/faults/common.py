@@ -36,8 +36,8 @@ class FaultTest(harness.CliTest):
 
     def inject_into(self, case, rank, ranks, fault, *args, **settings):
         """A run in which `fault` hits `rank` in that case. On a busy machine the time of a case may end before the repetition that
-        is hit, or only its retest comes to it: there are three tries."""
-        for _ in range(3):
+        is hit, or only its retest comes to it: there are six tries."""
+        for _ in range(6):
             result = self.inject(ranks, fault, *args, **settings)
             self.assertTrue((self.dir / "r.h5").exists(), f"exit code {result.returncode}\n{result.stdout}{result.stderr}")
             results = self.file()

@@ -121,24 +121,24 @@ class Ends(common.FaultTest):
 class Clock(common.FaultTest):
     CASE = "allreduce/allreduce-world-1048576-mpi-isolated"
 
-    def skews(self, fault):
+    def skews(self, fault, least):
         for _ in range(3):
             result = self.inject(3, fault, "--suites", "allreduce", "--cases", self.CASE, level="quick")
             self.assert_code(result, common.INCONCLUSIVE)
             results = self.file()
             self.assert_injected(results, fault)
             skews = results.samples(self.CASE, "arrival_skew")
-            if min(map(len, skews.values())) >= 9:
+            if min(map(len, skews.values())) >= least:
                 return skews
         self.skipTest(f"noise: {[len(s) for s in skews.values()]} operations in the time of the case")
 
     def test_a_constant_offset_is_taken_out(self):
-        skews = self.skews("clock:rank=1,offset_s=100")
+        skews = self.skews("clock:rank=1,offset_s=100", 1)
         # Not taken out, it would be 100 s: a busy machine may hold a rank up for some tenths of a second.
         self.assertLess(max(max(s) for s in skews.values()), 1)
 
     def test_a_drift_shows_in_the_arrivals(self):
-        skews = self.skews("clock:rank=1,ppm=300000")  # absurd, so that it shows within a second on a busy machine
+        skews = self.skews("clock:rank=1,ppm=300000", 6)  # absurd, so that it shows within a second on a busy machine
         # Medians of the first and the last third: a busy machine holds a rank up for longer than a sample drifts.
         first = {rank: statistics.median(s[:len(s) // 3]) for rank, s in skews.items()}
         last = {rank: statistics.median(s[-(len(s) // 3):]) for rank, s in skews.items()}
