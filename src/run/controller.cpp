@@ -144,6 +144,7 @@ class RunController final : public supervisor::Controller {
     progress_->clear();
     const bool at_fault = loss.kind != "stuck";
     event(loss.kind, loss.text, at_fault ? loss.rank : -1);
+    if (!loss.path.empty()) event("hang", loss.text, -1);
     if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
     if (lost_why_.empty()) lost_why_ = loss.brief;
     schedule_.lose_ranks();
@@ -223,6 +224,23 @@ class RunController final : public supervisor::Controller {
   double silence_s() const override { return config_.level == Level::smoke ? 6.0 : 15.0; }
 
   double standstill_s() const override { return config_.level == Level::smoke ? 8.0 : 20.0; }
+
+  std::string shared_path(int case_index) const override {
+    const Case& c = plan_.cases[static_cast<std::size_t>(case_index)];
+    const auto path = c.parameters.find("path");
+    return c.stage == Stage::world && path != c.parameters.end() ? path->get<std::string>() : "";
+  }
+
+  // A file server that fails over takes up to a minute. A gate of 15 s ends before.
+  double server_standstill_s() const override { return std::clamp(config_.budget_s() / 2, 65.0, 90.0); }
+
+  void stalled(const std::string& text) noexcept override {
+    try {
+      file_.event(entities_->cluster(), "launch-warn", text, "hang");
+    } catch (const std::exception&) {
+      // The samples show it, too.
+    }
+  }
 
   double run_deadline_s() const override {
     return plan_.budget_s * (config_.level == Level::smoke ? 1.0 : 1.1) + 5.0;

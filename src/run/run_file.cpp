@@ -71,9 +71,10 @@ void RunFile::write_state(const Case& c, results::CaseState state, const std::st
   write(c, {record}, {});
 }
 
-void RunFile::event(int entity, const std::string& kind, const std::string& text) {
+void RunFile::event(int entity, const std::string& kind, const std::string& text,
+                    const std::string& finding) {
   writer_->go_on();  // also where a rank is lost before all are ready
-  writer_->add_event({run_start_s_ > 0 ? now_s() - run_start_s_ : 0, entity, kind, text});
+  writer_->add_event({run_start_s_ > 0 ? now_s() - run_start_s_ : 0, entity, kind, text, finding});
 }
 
 }  // namespace assay

@@ -41,7 +41,8 @@ class RunFile {
   void write(const Case& c, std::vector<CaseRecord> records, const NodeNews& news);
   /// A case without measurements.
   void write_state(const Case& c, results::CaseState state, const std::string& reason);
-  void event(int entity, const std::string& kind, const std::string& text);
+  /// `finding`: see results::EventRow.
+  void event(int entity, const std::string& kind, const std::string& text, const std::string& finding = {});
 
  private:
   std::unique_ptr<results::Writer> writer_;

@@ -358,6 +358,8 @@ ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::un
     plan.clean_up = [&](pid_t worker) {
       for (const auto& clean_up : clean_ups) clean_up(worker);
     };
+  for (const auto& suite : suites)
+    if (auto touch = suite->touch()) plan.touch = std::move(touch);
   return static_cast<ExitCode>(supervisor::run_supervised(plan));
 }
 

@@ -118,7 +118,8 @@ class Suite {
   virtual FaultPoints fault_points() const { return {}; }  ///< what --inject can do to it
   /// What this rank does not have, and why, of what cases can do without, libraries above all. The plan gets
   /// what any rank lacks (Topology::lacks): it must not ask by itself, because all ranks make the same plan.
-  virtual std::map<std::string, std::string> lacks(const Config&, bool /*on_gpus*/) const { return {}; }
+  /// Called before memory is set up and the plan is made.
+  virtual std::map<std::string, std::string> lacks(const Config&, bool /*on_gpus*/) { return {}; }
   /// The cases of this level, required ones first. Pure; checks the suite's options (Error(usage)).
   virtual std::vector<Case> plan(const PlanInput& input) const = 0;
   /// The measured pairs of a case in the order of the rounds, as rows of `entities`; empty for cases without
@@ -137,6 +138,9 @@ class Suite {
   /// killed: removes what its destructors would have removed, and nothing of processes that live. Empty where
   /// there is nothing to remove.
   virtual std::function<void(pid_t killed)> clean_up(const Config&) const { return {}; }
+  /// The same, of the directory that the parameter `path` of a case names: works in it a little, as the case
+  /// does, and returns when it has answered. Empty where cases have no such parameter.
+  virtual std::function<void(const std::string& directory)> touch() const { return {}; }
 };
 
 /// Seconds after which `go_on` returns false.

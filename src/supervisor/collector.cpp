@@ -95,7 +95,11 @@ void Collector::handle(const Message& m, double now) {
   }
   switch (m.type) {
     case MessageType::part: take_part(m, now); break;
-    case MessageType::status: from_text(m.text, r.at); break;
+    case MessageType::status:
+      from_text(m.text, r.at);
+      note_stall(r);
+      break;
+    case MessageType::touched: r.touched = true; break;
     case MessageType::start: take_start(m); break;
     case MessageType::ready: take_ready(m, now); break;
     case MessageType::idle:
@@ -183,6 +187,7 @@ void Collector::end_case_if_all_arrived(double now) {
     if (!ranks_[i].out) ranks.push_back(static_cast<int>(i));
     ranks_[i].has_record = false;
   }
+  tell_stalls();
   const int ended = case_;
   case_ = -1;
   try {
@@ -254,6 +259,7 @@ void Collector::tend(double now) {
       check_time(now);
       end_early(now);
       break;
+    case State::asking: check_answers(now); break;
     case State::tracing:
       if (now - state_since_s_ > trace_s || std::all_of(at_fault_.begin(), at_fault_.end(), [this](int i) {
             const Rank& r = ranks_[static_cast<std::size_t>(i)];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ inline constexpr double own_stall_s = 1.0;
 inline constexpr double trace_s = 1.6;
 /// A late case hangs when none of its missing ranks made progress for this long.
 inline constexpr double late_standstill_s = 6.0;
+/// A server of files that does not answer for longer is told.
+inline constexpr double told_stall_s = 10.0;
+/// For other nodes to tell whether it answers them.
+inline constexpr double ask_s = 4.0;
 /// Time for the running case to end after SIGUSR1 or SIGUSR2.
 inline constexpr double usr_grace_s = 3.0;
 
@@ -49,7 +54,7 @@ class Collector {
   bool in_order() const noexcept { return !any_lost_ && !idle_lost_; }
 
  private:
-  enum class State { starting, measuring, tracing, ending, over };
+  enum class State { starting, measuring, asking, tracing, ending, over };
   struct Rank {
     bool connected = false, ready = false, said_bye = false, done = false;
     bool out = false;  ///< lost, or ended because of a loss
@@ -63,7 +68,9 @@ class Collector {
     bool has_record = false;
     std::string parts;  ///< of the start, ready or record that is under way
     std::string trace;
-    std::string hung_at;  ///< where it was when the hang was attributed to it
+    std::string hung_at;                  ///< where it was when the hang was attributed to it
+    double stalled_s = 0;                 ///< longest time in this case in which files did not answer it
+    bool asked = false, touched = false;  ///< whether the directory answers its node
   };
 
   void take_part(const Message& message, double now);
@@ -79,6 +86,13 @@ class Collector {
   void check_phase(double now);
   void check_time(double now);
   bool hangs(double now) const;
+  bool waits_for_server(const std::vector<MissingRank>& who) const;
+  void ask_others(const std::vector<MissingRank>& who, double now);
+  void check_answers(double now);
+  void end_unanswered(const std::set<std::string>& hosts, double now);
+  void begin_trace_of(std::vector<int> ranks, double now);
+  void note_stall(Rank& rank);
+  void tell_stalls();
   double still_s(double now) const;
   std::vector<MissingRank> suspects(double now) const;
   void begin_trace(double now, const std::string& what);

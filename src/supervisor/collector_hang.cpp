@@ -101,6 +101,7 @@ std::vector<MissingRank> Collector::suspects(double now) const {
 /// all ranks wait for others.
 bool Collector::hangs(double now) const {
   const bool late = now > case_deadline_at_s_;
+  if (waits_for_server(suspects(now))) return still_s(now) >= controller_.server_standstill_s();
   if (!late && now - case_since_s_ < controller_.standstill_s()) return false;
   return still_s(now) >= (late ? late_standstill_s : controller_.standstill_s()) &&
          (late || all_wait(suspects(now)));
@@ -119,16 +120,24 @@ void Collector::begin_trace(double now, const std::string& what) {
   hang_what_ = what;
   const auto who = suspects(now);
   if (all_wait(who) && blame_who_left(now)) return;
-  const HangAttribution found = attribute_hang(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
-  at_fault_ = found.at_fault;
-  const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
-  if (at_fault_.empty() && ready_at_s_ == 0 &&
-      static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
-    for (const MissingRank& s : who) at_fault_.push_back(s.rank);
-  if (at_fault_.empty()) {
-    end_stuck(found, now);
+  if (waits_for_server(who)) {
+    ask_others(who, now);
     return;
   }
+  const HangAttribution found = attribute_hang(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
+  std::vector<int> at_fault = found.at_fault;
+  const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
+  if (at_fault.empty() && ready_at_s_ == 0 &&
+      static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
+    for (const MissingRank& s : who) at_fault.push_back(s.rank);
+  if (at_fault.empty())
+    end_stuck(found, now);
+  else
+    begin_trace_of(std::move(at_fault), now);
+}
+
+void Collector::begin_trace_of(std::vector<int> ranks, double now) {
+  at_fault_ = std::move(ranks);
   state_ = State::tracing;
   state_since_s_ = now;
   for (const int i : at_fault_) {
@@ -207,7 +216,9 @@ std::string Collector::where(const Rank& r) const {
                                      r.at.iteration == 1 ? "" : "es");
   else
     out = fmt::format("in {}", to_string(r.at.phase));
-  if (r.at.call != Call::none)
+  if (r.at.call == Call::files)
+    out += ", at work on files";
+  else if (r.at.call != Call::none)
     out += r.at.peer == no_peer ? fmt::format(", inside a {} of its group", to_string(r.at.call))
                                 : fmt::format(", inside a {} with rank {}", to_string(r.at.call), r.at.peer);
   if (r.at.process_state == 'T') out += ", its process is stopped";

@@ -58,8 +58,9 @@ class CollectorLoop {
         connections_(launch.size),
         collector_(
             launch.size, *controller_, [this](int rank, const Message& m) { send(rank, m); }, print, now_s()),
-        supervisor_(watch.worker, watch.link, watch.heartbeat, 0,
-                    [this](const Message& m) { collector_.handle(m, now_s()); }) {
+        supervisor_(
+            watch.worker, watch.link, watch.heartbeat, 0,
+            [this](const Message& m) { collector_.handle(m, now_s()); }, plan.touch) {
     raise_open_files();  // the usual soft limit of 1024 is too small for a cluster
     address_.key = random_token();
     if (launch.size > 1) {

@@ -13,9 +13,10 @@ struct Loss {
   /// "lost" (its process or node is gone), "hang" (no progress in time) or "stuck" (it waits and is not at
   /// fault)
   std::string kind;
-  std::string brief;  ///< "rank 3 on node07 was killed by signal 9 (Killed)"
-  std::string text;   ///< brief and position, one line: phase, case, iteration, awaited rank
-  std::string trace;  ///< stack of the stuck thread; empty when there is none
+  std::string brief;      ///< "rank 3 on node07 was killed by signal 9 (Killed)"
+  std::string text;       ///< brief and position, one line: phase, case, iteration, awaited rank
+  std::string trace;      ///< stack of the stuck thread; empty when there is none
+  std::string path = {};  ///< a shared directory that does not answer, which is to blame
 };
 
 struct Step {
@@ -68,6 +69,12 @@ class Controller {
   virtual double silence_s() const = 0;
   /// Seconds without progress after which a case hangs in which all ranks wait, even if it is not late.
   virtual double standstill_s() const = 0;
+  /// The directory that all nodes share and the case works in; empty where there is none.
+  virtual std::string shared_path(int case_index) const = 0;
+  /// Seconds that the server of such a directory may take for an answer.
+  virtual double server_standstill_s() const = 0;
+  /// The server of such a directory did not answer for a while, and then did.
+  virtual void stalled(const std::string& text) noexcept = 0;
   /// Longest duration of the run from the first case on, in s.
   virtual double run_deadline_s() const = 0;
 };

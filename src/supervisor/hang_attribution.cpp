@@ -9,10 +9,6 @@
 namespace assay::supervisor {
 namespace {
 
-bool stopped(const MissingRank& s) noexcept {
-  return s.at.process_state == 'T' || s.at.process_state == 't' || s.at.process_state == 'Z';
-}
-
 /// The links at which chains of waiting ranks end. Every rank is looked at once.
 std::vector<std::pair<int, int>> open_links(const std::vector<MissingRank>& missing) {
   std::unordered_map<int, int> waits_for;  // of those that wait for one peer
@@ -45,9 +41,13 @@ std::vector<std::pair<int, int>> open_links(const std::vector<MissingRank>& miss
 
 }  // namespace
 
+bool stopped(const MissingRank& s) noexcept {
+  return s.at.process_state == 'T' || s.at.process_state == 't' || s.at.process_state == 'Z';
+}
+
 bool all_wait(const std::vector<MissingRank>& missing) noexcept {
   return std::all_of(missing.begin(), missing.end(),
-                     [](const MissingRank& s) { return !s.heard || stopped(s) || s.at.call != Call::none; });
+                     [](const MissingRank& s) { return !s.heard || stopped(s) || !may_compute(s.at.call); });
 }
 
 HangAttribution attribute_hang(const std::vector<MissingRank>& missing, double stuck_s) {
@@ -64,7 +64,7 @@ HangAttribution attribute_hang(const std::vector<MissingRank>& missing, double s
       [&](const MissingRank& s) { return differ && s.at.phase == behind; },
       // MPI_Init is a call of its own, in which ranks wait for each other.
       [&](const MissingRank& s) {
-        return s.at.call == Call::none && s.at.phase != Phase::mpi_init && s.at.idle_s >= stuck_s;
+        return may_compute(s.at.call) && s.at.phase != Phase::mpi_init && s.at.idle_s >= stuck_s;
       },
   };
   for (const auto& rule : rules) {

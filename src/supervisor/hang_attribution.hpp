@@ -29,6 +29,9 @@ struct HangAttribution {
 /// and no rank. A group whose ranks all wait in its operation names nothing.
 HangAttribution attribute_hang(const std::vector<MissingRank>& missing, double stuck_s);
 
+/// Whether its process is stopped or dead.
+bool stopped(const MissingRank& rank) noexcept;
+
 /// Whether all of them wait or are stopped, so that there will be no progress.
 bool all_wait(const std::vector<MissingRank>& missing) noexcept;
 

@@ -37,6 +37,7 @@ const char* to_string(Call call) noexcept {
     case Call::broadcast: return "broadcast";
     case Call::split: return "split";
     case Call::texts: return "exchange of texts";
+    case Call::files: return "input/output";
   }
   return "?";
 }
@@ -65,7 +66,7 @@ std::string to_text(const Snapshot& snapshot) {
 bool from_text(const std::string& text, Snapshot& out) noexcept {
   if (text.size() != sizeof out) return false;
   std::memcpy(&out, text.data(), sizeof out);
-  return out.phase <= Phase::ending && out.call <= Call::texts;
+  return out.phase <= Phase::ending && out.call <= Call::files;
 }
 
 SharedHeartbeat::SharedHeartbeat() {

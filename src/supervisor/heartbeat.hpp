@@ -13,7 +13,7 @@ namespace assay::supervisor {
 enum class Phase : std::uint32_t { launch, mpi_init, discovery, memory, waiting, running, ending };
 const char* to_string(Phase phase) noexcept;
 
-/// The communicator call of a rank.
+/// The communicator call of a rank, or its work on files.
 enum class Call : std::uint32_t {
   none,
   send,
@@ -26,9 +26,12 @@ enum class Call : std::uint32_t {
   all_to_all,
   broadcast,
   split,
-  texts
+  texts,
+  files  ///< no call: it reads and writes in the directory of its case
 };
 const char* to_string(Call call) noexcept;
+/// Whether the rank waits for no other rank.
+constexpr bool may_compute(Call call) noexcept { return call == Call::none || call == Call::files; }
 
 inline constexpr std::int32_t no_peer = -1;
 

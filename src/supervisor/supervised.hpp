@@ -26,6 +26,9 @@ struct SupervisorPlan {
   /// After a worker that a signal ended, in a process of its own, for 2 s at most: removes what the
   /// worker's destructors would have removed.
   std::function<void(pid_t worker)> clean_up;
+  /// In a process of its own: works in a directory a little, as a case does, and returns when that has
+  /// answered.
+  std::function<void(const std::string& directory)> touch;
 };
 
 /// Returns twice, once in the worker and once in its supervisor; both exit with the returned code. Throws

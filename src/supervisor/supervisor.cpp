@@ -19,14 +19,19 @@ constexpr double trace_wait_s = 1.0;
 constexpr double leave_s = 10.0;
 }  // namespace
 
-Supervisor::Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up)
+Supervisor::Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up, Touch touch)
     : worker_(worker),
       link_(link, part_bytes),
       heartbeat_(heartbeat),
       rank_(rank),
       up_(std::move(up)),
+      touch_(std::move(touch)),
       moved_at_s_(now_s()),
       core_wait_s_(core_wait_s(worker)) {}
+
+Supervisor::~Supervisor() {
+  if (touching_) touching_->kill(SIGKILL);  // not waited for: where a server hangs, that may not end it
+}
 
 void Supervisor::say(MessageType type, std::int32_t number, std::string text) {
   up_({type, rank_, number, std::move(text)});
@@ -45,9 +50,28 @@ void Supervisor::command(const Message& message) {
       request_trace(heartbeat_, worker_);
       trace_at_s_ = now_s();
       break;
+    case MessageType::touch: begin_touch(message.text); break;
     case MessageType::kill: kill_worker(); break;
     default: break;
   }
+}
+
+void Supervisor::begin_touch(const std::string& directory) {
+  if (touching_) touching_->kill(SIGKILL);
+  touching_.reset();
+  try {
+    touching_.emplace("a process that looks at " + directory, [&] {
+      touch_(directory);
+      return 0;
+    });
+  } catch (const Error&) {  // no process to be had, and no answer
+  }
+}
+
+void Supervisor::end_touch() {
+  if (!touching_ || !touching_->ended()) return;
+  touching_.reset();
+  say(MessageType::touched, 0);
 }
 
 void Supervisor::kill_worker() noexcept {
@@ -71,6 +95,7 @@ void Supervisor::tend() {
   link_.pump_out();
   read_link();
   reap();
+  end_touch();
   const double now = now_s();
   if (trace_at_s_ > 0 && (trace_answered(heartbeat_) || now - trace_at_s_ > trace_wait_s || ended_)) {
     trace_at_s_ = 0;
@@ -137,7 +162,7 @@ void Supervisor::report_status(double now) {
   if (moved(last_, s)) {
     moved_at_s_ = now;
     starved_s_ = 0;
-  } else if (s.call == Call::none && last_.call == Call::none) {
+  } else if (may_compute(s.call) && may_compute(last_.call)) {
     starved_s_ += std::max(0.0, core_wait - core_wait_s_);
   }
   core_wait_s_ = core_wait;

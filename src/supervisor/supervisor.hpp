@@ -6,8 +6,10 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "base/child_process.hpp"
 #include "supervisor/heartbeat.hpp"
 #include "supervisor/wire.hpp"
 
@@ -19,7 +21,12 @@ inline constexpr double status_every_s = 0.5;
 class Supervisor {
  public:
   using Up = std::function<void(const Message&)>;
-  Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up);
+  using Touch = std::function<void(const std::string& directory)>;
+  /// `touch`: see SupervisorPlan.
+  Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up, Touch touch = {});
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
 
   /// An order of the collector.
   void command(const Message& message);
@@ -50,6 +57,8 @@ class Supervisor {
  private:
   bool read_link();
   void reap();
+  void begin_touch(const std::string& directory);
+  void end_touch();
   void report_status(double now);
   void say(MessageType type, std::int32_t number, std::string text = "");
 
@@ -58,6 +67,8 @@ class Supervisor {
   Heartbeat& heartbeat_;
   int rank_;
   Up up_;
+  Touch touch_;
+  std::optional<ChildProcess> touching_;
   bool held_ = false, ended_ = false, said_bye_ = false, ordered_ = false, by_signal_ = false,
        killed_ = false;
   int bye_code_ = 0, own_code_ = 3;

@@ -23,8 +23,9 @@ class SupervisorLoop {
       : plan_(plan),
         rank_(launch.rank),
         watch_(watch),
-        supervisor_(watch.worker, watch.link, watch.heartbeat, launch.rank,
-                    [this](const Message& m) { route_.send(m); }),
+        supervisor_(
+            watch.worker, watch.link, watch.heartbeat, launch.rank,
+            [this](const Message& m) { route_.send(m); }, plan.touch),
         route_(plan.folder, {launch.rank, launch.size, std::max(launch.local_size, 1), host_name()}) {}
 
   int run() {

@@ -16,6 +16,7 @@ enum class MessageType : std::uint32_t {
   done,          ///< number: exit code; the worker ended after `bye`, or was killed by order
   trace,         ///< text: the stack
   stop_request,  ///< number: the signal that ends the run
+  touched,       ///< the directory has answered
   // worker -> supervisor -> collector
   start,    ///< rank 0; text for Controller::start
   ready,    ///< text for Controller::ready
@@ -31,6 +32,7 @@ enum class MessageType : std::uint32_t {
   kill,        ///< number: 1 ends the worker for good
   exit,        ///< number: exit code
   part_taken,  ///< a part has arrived: more may follow
+  touch,       ///< text: a directory, to be tried by a process of its own
   // collector -> supervisor -> worker
   address,  ///< rank 0: where the collector listens
   started,  ///< number: kind of the error, -1 for none; text: its message

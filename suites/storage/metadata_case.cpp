@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "measure/sizing.hpp"
+#include "suites/storage/answer.hpp"
 #include "suites/storage/engine.hpp"
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/folder.hpp"
@@ -115,6 +116,7 @@ class MetadataCase : GroupCase {
         for (std::uint64_t i = 0; i < files_; ++i) {
           if (pace_) pace_->begin();
           operate(phase, i, round);
+          files_answered();
           if (pace_) pace_->moved(allocated_bytes);  // or a change of metadata, which is written too
         }
         context_.apply_injected_delay(begin, files_);

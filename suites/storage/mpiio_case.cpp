@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "suites/storage/answer.hpp"
 #include "suites/storage/device_meter.hpp"
 #include "suites/storage/group_case.hpp"
 #include "suites/storage/hdf5_file.hpp"
@@ -164,6 +165,7 @@ class MpiIoCase : GroupCase {
   void transfer(bool write) {
     try {
       shared_->transfer(write, memory_->bytes());
+      files_answered();
     } catch (const Refused& e) {
       if (write && e.reason() == 0) ask_for_reason(e);
       throw;

@@ -260,11 +260,15 @@ std::string Place::text() const {
   return out;
 }
 
+std::optional<Mount> mount_of_name(const std::string& directory) {
+  return mount_of(read_text("/proc/self/mountinfo").value_or(""), directory);
+}
+
 std::optional<Mount> mount_now(const std::string& directory) {
   std::error_code none;
   const std::string path = fs::canonical(directory, none).string();
   if (path.empty()) return std::nullopt;
-  return mount_of(read_text("/proc/self/mountinfo").value_or(""), path);
+  return mount_of_name(path);
 }
 
 std::string upper_of(const Mount& mount) {

@@ -21,6 +21,8 @@ std::optional<Mount> mount_of(const std::string& mountinfo, const std::string& p
 /// A word of such texts, in which spaces and the like are written as \040.
 std::string unescaped(const std::string& text);
 
+/// The mount of a directory that does not answer, by its name alone: links in it are not followed.
+std::optional<Mount> mount_of_name(const std::string& directory);
 /// The mount of an existing directory; none where it cannot be told.
 std::optional<Mount> mount_now(const std::string& directory);
 /// What holds the files of a directory: for an overlay its upper directory, where new files are. The

@@ -52,11 +52,11 @@ void tell_odd_ones(const std::string& path, const Place& place, const std::strin
 
 /// A node that cannot look at its place takes part in what the nodes gather all the same: they would wait for
 /// it.
-Place place_of(const std::string& path, bool gathers, Context& context) {
+Place place_of(const std::string& path, const Case& c, Context& context) {
   try {
     return look_at_place(path);
   } catch (const Error&) {
-    if (gathers) context.leaders->all_gather_text("");
+    leave_place(c, context);
     throw;
   }
 }
@@ -77,6 +77,11 @@ std::string usual_one(const std::vector<std::string>& descriptions) {
   return most == counts.end() || 2 * most->second <= descriptions.size() ? "" : most->first;
 }
 
+void leave_place(const Case& c, Context& context) {
+  if (c.operation == "place" && c.parameters.at("when") == "before" && context.leaders != nullptr)
+    context.leaders->all_gather_text("");
+}
+
 void run_place(const Case& c, Context& context, Site& site) {
   if (context.leaders == nullptr) return;  // one rank reports for its node
   const auto index = c.parameters.at("path_index").get<std::size_t>();
@@ -84,7 +89,7 @@ void run_place(const Case& c, Context& context, Site& site) {
   const int entity = context.entities.node(context.topology.me().node);
   for (const results::MetricSpec& m : metrics().all())
     if (m.operation == c.operation) context.record.declare(m);
-  const Place place = place_of(site.paths[index], !after, context);
+  const Place place = place_of(site.paths[index], c, context);
   auto& row = context.record.add_row(entity);
   row.t.push_back(context.since_start(now_s()));
   row.block.push_back(0);

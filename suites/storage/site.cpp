@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/random.hpp"
 #include "base/system.hpp"
 #include "suites/storage/folder.hpp"
@@ -26,10 +30,10 @@ std::string new_run(std::uint64_t seed) {
 }
 
 /// True where a rank sees a directory that one of another node has made.
-bool seen_by_others(const std::string& path, const std::string& run, Communicator& world) {
+bool seen_by_others(const std::string& path, bool silent_here, const std::string& run, Communicator& world) {
   std::unique_ptr<Folder> mine;
   try {
-    mine = std::make_unique<Folder>(path, run);
+    if (!silent_here) mine = std::make_unique<Folder>(path, run);
   } catch (const Error&) {  // the case says why
   }
   const std::string here = host_name();
@@ -37,7 +41,7 @@ bool seen_by_others(const std::string& path, const std::string& run, Communicato
   for (const std::string& text : world.all_gather_text(here + "\n" + (mine ? mine->path() : ""))) {
     const auto end = text.find('\n');
     struct stat info {};
-    if (text.substr(0, end) == here || end + 1 == text.size()) continue;
+    if (silent_here || text.substr(0, end) == here || end + 1 == text.size()) continue;
     seen = ::lstat(text.substr(end + 1).c_str(), &info) == 0 ? 1 : 0;
     break;  // one directory of another node tells
   }
@@ -46,18 +50,42 @@ bool seen_by_others(const std::string& path, const std::string& run, Communicato
 
 }  // namespace
 
-Site look_at(const std::vector<std::string>& paths, std::uint64_t seed, Communicator& world) {
+std::string Site::silence(std::size_t path) const {
+  constexpr std::size_t most_named = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(silent[path].size(), most_named); ++i)
+    names += (i == 0 ? "" : ", ") + silent[path][i];
+  return fmt::format("{} does not answer on {}{} ({} of {} nodes)", paths[path], names,
+                     silent[path].size() > most_named ? ", ..." : "", silent[path].size(), nodes);
+}
+
+Site look_at(const std::vector<std::string>& paths, const std::vector<std::string>& silent_here,
+             std::uint64_t seed, Communicator& world) {
   Site site;
   site.run = world.broadcast_text(new_run(seed), 0);
   site.key = mix64(seed, hash_text(site.run));
   site.ranks = world.size();
+  std::set<std::string> nodes;
+  std::vector<std::set<std::string>> silent(paths.size());
+  for (const std::string& text :
+       world.all_gather_text(Json{{"host", host_name()}, {"silent", silent_here}}.dump())) {
+    const Json rank = Json::parse(text);
+    nodes.insert(rank.at("host").get<std::string>());
+    for (const Json& path : rank.at("silent"))
+      for (std::size_t i = 0; i < paths.size(); ++i)
+        if (path == paths[i]) silent[i].insert(rank.at("host").get<std::string>());
+  }
+  site.nodes = nodes.size();
   for (const std::string& path : paths) {
+    const auto& nowhere = silent[site.paths.size()];
+    const bool silent_on_node = nowhere.contains(host_name());
+    site.silent.emplace_back(nowhere.begin(), nowhere.end());
     site.paths.push_back(path);
-    site.file_systems.push_back(file_system_of(path));
+    site.file_systems.push_back(silent_on_node ? std::nullopt : file_system_of(path));
     site.media_errors.push_back(std::numeric_limits<double>::quiet_NaN());
-    site.removed.push_back(remove_leftovers(path));
+    site.removed.push_back(silent_on_node ? 0 : remove_leftovers(path));
     world.barrier();
-    site.shared.push_back(seen_by_others(path, site.run, world));
+    site.shared.push_back(seen_by_others(path, silent_on_node, site.run, world));
   }
   return site;
 }

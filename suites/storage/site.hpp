@@ -24,6 +24,11 @@ struct Site {
   /// B/s of the node, as measured in each path alone, by `Case::operation`; on its first rank only.
   std::map<std::string, std::map<std::size_t, double>> alone;
   int ranks = 1;
+  std::size_t nodes = 1;
+  std::vector<std::vector<std::string>> silent;  ///< nodes on which each path did not answer at the beginning
+
+  /// "DIR does not answer on NODE, NODE (2 of 3 nodes)"
+  std::string silence(std::size_t path) const;
 
   /// Files are numbered over ranks and paths.
   std::uint64_t file(int rank, std::size_t path) const noexcept {
@@ -39,7 +44,8 @@ struct Site {
 };
 
 /// Collective: agrees on the run's name, removes what dead runs left, and finds out which paths several nodes
-/// share.
-Site look_at(const std::vector<std::string>& paths, std::uint64_t seed, Communicator& world);
+/// share. `silent_here`: the paths that do not answer on this node, which are not touched.
+Site look_at(const std::vector<std::string>& paths, const std::vector<std::string>& silent_here,
+             std::uint64_t seed, Communicator& world);
 
 }  // namespace assay::storage

@@ -5,6 +5,8 @@
 #include <exception>
 #include <optional>
 
+#include "base/system.hpp"
+#include "suites/storage/answer.hpp"
 #include "suites/storage/checkpoint_case.hpp"
 #include "suites/storage/cufile.hpp"
 #include "suites/storage/damage_log.hpp"
@@ -36,6 +38,25 @@ OptionSpec option(const char* name, OptionKind kind, const char* default_text, c
   spec.help = help;
   spec.value_name = value;
   return spec;
+}
+
+/// For a server to answer when the run begins. A gate of 15 s has no more.
+double answer_seconds(Level level) { return level == Level::smoke ? 4.0 : 20.0; }
+
+bool is_silent(const std::string& directory, const std::vector<std::string>& silent) {
+  return std::find(silent.begin(), silent.end(), directory) != silent.end();
+}
+
+/// The paths that a case works in, by their places in --storage.paths.
+std::vector<std::size_t> paths_of_case(const Case& c, const Context& context) {
+  const auto all = storage::paths_of(context.config);
+  if (c.parameters.contains("path_index") && c.operation != "servers")
+    return {c.parameters.at("path_index").get<std::size_t>()};
+  if (c.operation != "servers") return storage::local_paths(context.config, context.topology.lacks);
+  std::vector<std::size_t> shared;
+  for (std::size_t path = 0; path < all.size(); ++path)
+    if (all[path].shared(context.topology.lacks)) shared.push_back(path);
+  return shared;
 }
 
 }  // namespace
@@ -81,12 +102,18 @@ std::vector<results::MetricSpec> StorageSuite::metrics() const { return storage:
 
 FaultPoints StorageSuite::fault_points() const { return {storage::disk_targets()}; }
 
-std::map<std::string, std::string> StorageSuite::lacks(const Config& config, bool on_gpus) const {
+std::map<std::string, std::string> StorageSuite::lacks(const Config& config, bool on_gpus) {
   std::map<std::string, std::string> out;
-  if (storage::paths_of(config).empty()) return out;
-  for (const storage::PathSpec& path : storage::paths_of(config)) {
+  const auto paths = storage::paths_of(config);
+  if (paths.empty()) return out;
+  std::vector<std::string> directories;
+  for (const storage::PathSpec& path : paths) directories.push_back(path.directory);
+  silent_here_ = storage::silent_ones(directories, answer_seconds(config.level));
+  for (const storage::PathSpec& path : paths) {
     if (path.kind != storage::PathKind::found) continue;
-    if (const auto mount = storage::mount_now(path.directory); mount && storage::is_network(mount->type))
+    if (const auto mount = is_silent(path.directory, silent_here_) ? storage::mount_of_name(path.directory)
+                                                                   : storage::mount_now(path.directory);
+        mount && storage::is_network(mount->type))
       out[path.network_key()] = "it is " + mount->type + " of " + mount->source;
   }
   if (const std::string why = storage::why_no_parallel_hdf5(); !why.empty()) out[storage::hdf5_name] = why;
@@ -104,10 +131,38 @@ void StorageSuite::prepare(const std::vector<Case>& cases, const Config& config,
   if (!any) return;
   std::vector<std::string> directories;
   for (const storage::PathSpec& path : storage::paths_of(config)) directories.push_back(path.directory);
-  site_ = storage::look_at(directories, config.seed, world);
+  site_ = storage::look_at(directories, silent_here_, config.seed, world);
+  told_.assign(directories.size(), false);
 }
 
 void StorageSuite::run(const Case& c, Context& context) {
+  const storage::WorkOnFiles work(context.heartbeat);
+  expect_answers(c, context);
+  run_answering(c, context);
+}
+
+void StorageSuite::expect_answers(const Case& c, Context& context) {
+  const std::string here = host_name();
+  for (const std::size_t path : paths_of_case(c, context)) {
+    const std::vector<std::string>& silent = site_.silent.at(path);
+    const bool mine = is_silent(here, silent);
+    if (!mine && (c.stage != Stage::world || silent.empty())) continue;
+    tell_silent(path, context);
+    storage::leave_place(c, context);
+    throw Error(ErrorKind::resource, site_.silence(path));
+  }
+}
+
+/// Once, by one rank of all that get no answer.
+void StorageSuite::tell_silent(std::size_t path, Context& context) {
+  const std::vector<std::string>& silent = site_.silent[path];
+  if (context.node.rank() != 0 || host_name() != silent.front() || told_[path]) return;
+  told_[path] = true;
+  context.record.launch_event("inconclusive", "missing", site_.silence(path),
+                              silent.size() == 1 ? context.entities.node(context.topology.me().node) : -1);
+}
+
+void StorageSuite::run_answering(const Case& c, Context& context) {
   std::exception_ptr failure;
   std::optional<storage::Refused> refused;
   try {
@@ -150,6 +205,8 @@ std::function<void(pid_t)> StorageSuite::clean_up(const Config& config) const {
       storage::remove_leftovers(path.directory, killed);
   };
 }
+
+std::function<void(const std::string&)> StorageSuite::touch() const { return storage::touch; }
 
 void StorageSuite::dispatch(const Case& c, Context& context) {
   if (c.parameters.contains("queue_depth")) return storage::run_random(c, context, site_);

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/units.hpp"
 #include "measure/sizing.hpp"
+#include "suites/storage/answer.hpp"
 #include "suites/storage/refused.hpp"
 
 namespace assay::storage {
@@ -219,6 +220,7 @@ void Transfer::move(bool write) {
 
 void Transfer::sync() {
   if (::fdatasync(fd_.get()) != 0 && errno != EINVAL) throw Refused(path_ + ": sync", errno, true);
+  files_answered();
 }
 
 void Transfer::close() {
@@ -228,6 +230,7 @@ void Transfer::close() {
 
 /// Short reads are what `verify` looks at; a short write is an error.
 void Transfer::examine(bool write, std::span<Request> requests) const {
+  files_answered();
   for (Request& r : requests) {
     if (r.fd < 0) r.result = r.fd;  // broken on purpose
     if (r.result < 0 || (write && r.result != r.bytes)) fail(write, r);

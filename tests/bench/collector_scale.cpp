@@ -95,6 +95,9 @@ class Timing final : public Controller {
   double phase_deadline_s(unsigned) const override { return 300; }
   double silence_s() const override { return 15; }
   double standstill_s() const override { return 8; }
+  std::string shared_path(int) const override { return {}; }
+  double server_standstill_s() const override { return 60; }
+  void stalled(const std::string&) noexcept override {}
   double run_deadline_s() const override { return long_s_ + 600; }
 
  private:

@@ -53,6 +53,11 @@ class Results:
         with h5py.File(self._path) as f:
             return f["cases"][suite][case][metric][:].tolist()
 
+    def states(self):
+        """Of the cases, by their paths."""
+        with h5py.File(self._path) as f:
+            return {f"{suite}/{name}": case.attrs["state"] for suite, cases in f["cases"].items() for name, case in cases.items()}
+
     def path(self, case):
         """What carried the messages of a p2p case."""
         with h5py.File(self._path) as f:

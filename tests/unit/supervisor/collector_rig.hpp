@@ -23,6 +23,8 @@ class FakeController final : public Controller {
   std::string why = "not finished";
   bool discarded = false;
   int next_case = 0, segments = 1;
+  std::string shared;  ///< directory of case 2
+  std::vector<std::string> stalls, silent_paths;
   std::set<int> lost_nodes;
 
   void start(const std::string&) override {
@@ -56,6 +58,7 @@ class FakeController final : public Controller {
   }
   std::vector<int> lost(const Loss& loss, int case_index) override {
     losses.push_back(loss.kind + ": " + loss.text);
+    if (!loss.path.empty()) silent_paths.push_back(loss.path);
     lost_nodes.insert(loss.rank / 2);
     if (case_index < 0 || case_index == 2) return {0, 1, 2, 3};
     return loss.rank < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3};
@@ -74,6 +77,9 @@ class FakeController final : public Controller {
   double phase_deadline_s(unsigned) const override { return 20; }
   double silence_s() const override { return 6; }
   double standstill_s() const override { return 8; }
+  std::string shared_path(int index) const override { return index == 2 ? shared : ""; }
+  double server_standstill_s() const override { return 60; }
+  void stalled(const std::string& text) noexcept override { stalls.push_back(text); }
   double run_deadline_s() const override { return 100; }
 };
 
