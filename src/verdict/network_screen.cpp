@@ -47,6 +47,16 @@ double usual_rate(const Screened& one) {
   return rates.size() < least ? results::not_taken : median(rates);
 }
 
+/// No pair is at fault where two servers are apart for all clients.
+void explain_by_servers(Screened& one) {
+  one.apart = two_servers(one.set);
+  if (!one.apart) return;
+  std::erase_if(one.suspects, [&](const SlowPlace& s) {
+    const auto ends = ends_of(one.set, s);
+    return s.place == PartKind::pair && std::find(ends.begin(), ends.end(), one.apart->slower) != ends.end();
+  });
+}
+
 bool same(const SlowPlace& a, const SlowPlace& b) { return a.place == b.place && a.index == b.index; }
 
 /// Keeps a suspect of few samples only where the cases of other message sizes agree on it.
@@ -129,6 +139,7 @@ std::vector<Screened> screen(const Judgement& j, const Places& places) {
         known->p_adjusted = s.p_adjusted;
     }
   }
+  for (auto& one : all) explain_by_servers(one);
   keep_what_sizes_agree_on(j, all);
   for (auto& one : all)
     if (!one.suspects.empty()) one.usual = usual_rate(one);

@@ -263,5 +263,32 @@ TEST(VerdictServers, OfTwoServersNoneIsNamed) {
       EXPECT_FALSE(name.starts_with("server:")) << name;
 }
 
+/// Which of them were pairs at fault and which were none was a matter of chance.
+TEST(VerdictServers, OfTwoServersThatAreApartBothAreTold) {
+  for (const int clients : {2, 4, 8})
+    for (const double percent : {60.0, 90.0})
+      for (unsigned seed = 1; seed <= 10; ++seed) {
+        Made made{clients, 2};
+        made.percent = percent;
+        made.slow_server = 0;
+        const auto v = Matrix(made, seed).judged();
+        std::vector<std::string> told;
+        for (const auto& f : v.findings)
+          if (f.severity != "INFO") told.push_back(f.severity + " " + f.kind + " " + f.text);
+        ASSERT_EQ(told.size(), 1U) << clients << " clients, seed " << seed << ": "
+                                   << (told.size() > 1 ? told[1] : "");
+        EXPECT_TRUE(told[0].starts_with("WARN split cluster: server:OST0 is ")) << told[0];
+        EXPECT_NE(told[0].find("slower than server:OST1"), std::string::npos) << told[0];
+        EXPECT_EQ(v.exit_code, 3);
+      }
+}
+
+TEST(VerdictServers, TwoThatAreAlikeAreNoSplit) {
+  for (const int clients : {2, 4, 8})
+    for (unsigned seed = 1; seed <= 20; ++seed)
+      for (const auto& f : Matrix({clients, 2}, seed).judged().findings)
+        EXPECT_TRUE(f.severity == "INFO" || f.kind != "split") << f.text;
+}
+
 }  // namespace
 }  // namespace assay
