@@ -78,7 +78,7 @@ void Collector::end_unanswered(const std::set<std::string>& hosts, double now) {
   const std::string more =
       hosts.size() > most_named ? fmt::format(" and {} more nodes", hosts.size() - most_named) : "";
   const std::string brief =
-      fmt::format("{} does not answer on {}{} for {:.0f} s in {}", controller_.shared_path(case_),
+      fmt::format("{} has not answered on {}{} for {:.0f} s in {}", controller_.shared_path(case_),
                   fmt::join(named, ", "), more, still_s(now), controller_.case_name(case_));
   const std::string text =
       brief + ": its server, or the way to it; no node is accused, and processes that wait for it may stay";

@@ -138,6 +138,17 @@ void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const 
   j.add(std::move(f), {row});
 }
 
+/// " (/scratch)": the directory of a case that reads and writes files, so that the index is an offset there.
+std::string in_directory(const Judgement& j, const std::string& path) {
+  for (const auto& c : j.results.cases) {
+    if (c.path() != path || !c.parameters.is_object()) continue;
+    const auto it = c.parameters.find("path");
+    if (it != c.parameters.end() && it->is_string() && it->get<std::string>().starts_with('/'))
+      return " (" + it->get<std::string>() + ")";
+  }
+  return "";
+}
+
 void judge_miscompares(Judgement& j) {
   struct Seen {
     std::size_t count = 0;
@@ -166,10 +177,10 @@ void judge_miscompares(Judgement& j) {
     named.insert(path);
     const auto& e = *s.first;
     add_corrupt(j, row, path, "/errors",
-                with_rank(j, row) + ": " + wrong_values(whole(total)) + " in " + path + ", first at " +
-                    std::to_string(e.index) + seen_by(e) + ": expected " + hex(e.expected) + " actual " +
-                    hex(e.actual) + " xor " + hex(e.expected ^ e.actual) + " reread " + hex(e.reread) +
-                    reporting_sms[row].text(),
+                with_rank(j, row) + ": " + wrong_values(whole(total)) + " in " + path +
+                    in_directory(j, path) + ", first at " + std::to_string(e.index) + seen_by(e) +
+                    ": expected " + hex(e.expected) + " actual " + hex(e.actual) + " xor " +
+                    hex(e.expected ^ e.actual) + " reread " + hex(e.reread) + reporting_sms[row].text(),
                 whole(total));
   }
   for (const auto& [key, n] : counted) {

@@ -88,6 +88,7 @@ class FeedCase : GroupCase {
     evidence_.device_moved = disks.moved(false);
     evidence_.take(log_);
     report();
+    together_.guarded([&] { file_.transfer->close(); });
     together_.rethrow();
   }
 

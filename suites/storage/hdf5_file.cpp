@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <iterator>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/shared_object.hpp"
@@ -81,11 +82,11 @@ class Hdf5File final : public SharedFile {
       make(collective);
     } catch (...) {
       forget();  // the others may go on with the file
-      close();
+      release();
       throw;
     }
   }
-  ~Hdf5File() override { close(); }
+  ~Hdf5File() override { release(); }
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;
 
@@ -102,6 +103,8 @@ class Hdf5File final : public SharedFile {
     check(moved >= 0, write ? "write" : "read");
     check(flushed >= 0, "flush");
   }
+
+  void close() override { check(close_file(), "close"); }
 
   void forget() noexcept override { file_ = set_ = -1; }
 
@@ -124,11 +127,17 @@ class Hdf5File final : public SharedFile {
     check(space_ >= 0 && memory_ >= 0 && set_ >= 0, "data set");
   }
 
-  void close() {
-    if (set_ >= 0) h5_.close_dataset(set_);
+  /// False where it failed.
+  bool close_file() noexcept {
+    const Id set = std::exchange(set_, -1), file = std::exchange(file_, -1);
+    const bool set_closed = set < 0 || h5_.close_dataset(set) >= 0;
+    return (file < 0 || h5_.close_file(file) >= 0) && set_closed;
+  }
+
+  void release() noexcept {
     for (const Id space : {space_, memory_})
       if (space >= 0) h5_.close_space(space);
-    if (file_ >= 0) h5_.close_file(file_);
+    close_file();
     for (const Id list : {access_, create_, how_})
       if (list >= 0) h5_.close_list(list);
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);

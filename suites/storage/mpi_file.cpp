@@ -65,6 +65,10 @@ MpiFile::~MpiFile() {
   if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
 }
 
+void MpiFile::close() {
+  if (file_ != MPI_FILE_NULL) check(MPI_File_close(&file_), "close");
+}
+
 void MpiFile::look_at(std::uint64_t rank) {
   check(MPI_File_set_view(file_, static_cast<MPI_Offset>(rank * layout_.block_bytes), MPI_BYTE, view_,
                           "native", MPI_INFO_NULL),

@@ -27,6 +27,7 @@ class MpiFile final : public SharedFile {
 
   void look_at(std::uint64_t rank) override;
   void transfer(bool write, std::span<std::byte> data) override;
+  void close() override;
   void forget() noexcept override { file_ = MPI_FILE_NULL; }
 
  private:

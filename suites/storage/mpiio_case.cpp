@@ -51,14 +51,25 @@ class MpiIoCase : GroupCase {
       read_evidence_.device_moved = disks.moved(false);
     }
     report();
-    shared_.reset();
-    own_ = Descriptor();
+    close_file();
     together_.any(false);  // a file that a client has open does not survive its removal by another (NFS)
     folder_.reset();
     together_.rethrow();
   }
 
  private:
+  void close_file() {
+    const bool all = !together_.any(false);
+    together_.guarded([&] {
+      if (all) shared_->close();  // which a rank that failed does not take part in
+    });
+    shared_.reset();
+    together_.guarded([&] {
+      if (const int reason = own_.close(); reason != 0) throw Refused(shown_ + ": close", reason, true);
+    });
+    own_ = Descriptor();
+  }
+
   /// The first rank makes it, and keeps its name until all have closed it.
   void make_file() {
     const bool maker = group_.rank() == 0;
@@ -167,19 +178,31 @@ class MpiIoCase : GroupCase {
       shared_->transfer(write, memory_->bytes());
       files_answered();
     } catch (const Refused& e) {
-      if (write && e.reason() == 0) ask_for_reason(e);
+      if (e.reason() == 0) ask_for_reason(e, write);
       throw;
     }
   }
 
-  /// Not every library tells why it could not write: the system says it to the same bytes.
-  void ask_for_reason(const Refused& e) {
-    each_block(static_cast<std::uint64_t>(group_.rank()), [&](const WordAddress& address,
-                                                              std::span<std::uint64_t> data) {
-      const auto at = static_cast<off_t>(shared_->begins_at() + address.word * sizeof(std::uint64_t));
-      if (::pwrite(own_.get(), data.data(), data.size_bytes(), at) < 0) throw e.because(errno);
-    });
-    if (::fsync(own_.get()) != 0) throw e.because(errno);
+  /// Not every library tells why it failed: the system says it to the same bytes.
+  void ask_for_reason(const Refused& e, bool write) {
+    const int rank = write ? group_.rank() : partner();
+    each_block(static_cast<std::uint64_t>(rank),
+               [&](const WordAddress& address, std::span<std::uint64_t> data) {
+                 const std::uint64_t at = shared_->begins_at() + address.word * sizeof(std::uint64_t);
+                 const Request block{own_.get(),
+                                     at,
+                                     reinterpret_cast<std::byte*>(data.data()),
+                                     static_cast<std::uint32_t>(data.size_bytes()),
+                                     0,
+                                     0};
+                 const std::int64_t moved = move_rest(write, block, 0);
+                 if (moved < 0) throw e.because(static_cast<int>(-moved));
+                 if (moved < block.bytes)
+                   throw e.because(fmt::format("{} at offset {}: {} of {} bytes", write ? "write" : "read",
+                                               at, moved, block.bytes));
+               });
+    if (write && ::fsync(own_.get()) != 0) throw e.because(errno);
+    throw e.because("the system itself moves the same bytes");
   }
 
   template <class F>

@@ -27,6 +27,8 @@ class Refused : public Error {
   int reason() const noexcept { return reason_; }
   /// The same with the reason of the operating system, an errno.
   Refused because(int reason) const { return {subject_, reason, true}; }
+  /// The same, with what the operating system does with the same request.
+  Refused because(const std::string& what) const { return {subject_ + "; " + what, 0, of_data_}; }
 
  private:
   bool is_full() const noexcept;

@@ -54,6 +54,7 @@ class ServerCase {
       prepare_transfer();
       if (!together_.any(false)) measure(now_s() - begin);
       report();
+      close();
     }
     together_.rethrow();
   }
@@ -157,6 +158,7 @@ class ServerCase {
       log_.known().words = transfer_->layout().end() / sizeof(std::uint64_t);
       direct_ = (::fcntl(file.fd.get(), F_GETFL) & O_DIRECT) != 0;
       if (!direct_) transfer_->drop_cache();
+      tell_buffered();
     });
     const double passes = static_cast<double>(least_passes + 2);
     fit_together(transfer_, case_.seconds / (2 * passes * static_cast<double>(rounds_.size())), together_,
@@ -165,6 +167,18 @@ class ServerCase {
     context_.record.parameter("direct", direct_ ? 1 : 0);
     context_.record.parameter("rounds", rounds_.size());
     if (transfer_) context_.record.parameter("chunk_bytes", transfer_->chunk_bytes());
+  }
+
+  /// The first of the files that O_DIRECT was refused for.
+  void tell_buffered() {
+    for (const auto& file : files_.all()) {
+      if (file.refused.empty()) continue;
+      return context_.record.event(
+          "storage-buffered",
+          fmt::format("{} ({}): O_DIRECT is refused ({}): files go through the page cache",
+                      site_.paths[path_], file.server, file.refused),
+          entity_);
+    }
   }
 
   static Descriptor copy_of(const Descriptor& fd) {
@@ -250,6 +264,16 @@ class ServerCase {
     for (std::size_t kind = 0; kind < after.damage.size(); ++kind)
       evidence.damage[kind] += after.damage[kind] - before.damage[kind];
     verify_s_ += now_s() - checked;
+  }
+
+  /// Some file systems tell only then what they could not write.
+  void close() {
+    together_.guarded([&] { transfer_->close(); });
+    for (auto& file : files_.all())
+      together_.guarded([&] {
+        if (const int reason = file.fd.close(); reason != 0)
+          throw Refused(file.path + ": close", reason, true);
+      });
   }
 
   Evidence damage() const {

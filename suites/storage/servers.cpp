@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "suites/storage/local_file.hpp"
+#include "suites/storage/refused.hpp"
 
 namespace assay::storage {
 namespace {
@@ -74,12 +75,12 @@ std::string output_of(std::vector<std::string> command) {
 }
 
 /// Around the page cache where the file system can.
-Descriptor open_placed(const std::string& path, bool direct) {
+ServerFiles::File open_placed(const std::string& server, const std::string& path, bool direct) {
   try {
-    return open_made(path, direct, true);
-  } catch (const Error&) {
+    return {server, path, open_made(path, direct, true), ""};
+  } catch (const Refused& e) {
     if (!direct) throw;
-    return open_made(path, false, true);
+    return {server, path, open_made(path, false, true), fmt::format("open: {}", std::strerror(e.reason()))};
   }
 }
 
@@ -182,7 +183,7 @@ void ServerFiles::place(const std::string& tool, const Site& site, std::size_t p
   std::string why;
   if (direct) fd = create_direct(folder, name, false, alignment, why);
   if (!fd) fd = folder.create(name, false, false);
-  files_.push_back({server, folder.path() + "/data-" + name, std::move(fd)});
+  files_.push_back({server, folder.path() + "/data-" + name, std::move(fd), why});
 }
 
 void ServerFiles::by_lfs(Folder& folder, const std::string& name, bool direct, std::size_t most) {
@@ -195,7 +196,7 @@ void ServerFiles::by_lfs(Folder& folder, const std::string& name, bool direct, s
     output_of({"lfs", "setstripe", "-c", "1", "-i", std::to_string(target.index), path});
     // The file system may have taken another one, where this is full.
     if (parse_lfs_getstripe(output_of({"lfs", "getstripe", path})) == std::vector{target.index})
-      files_.push_back({target.name, path, open_placed(path, direct)});
+      files_.push_back(open_placed(target.name, path, direct));
   }
 }
 
@@ -207,13 +208,14 @@ void ServerFiles::by_beegfs(Folder& folder, const std::string& name, bool direct
   for (std::size_t i = 0; seen.size() < most && in_vain < 8 + 2 * seen.size(); ++i) {
     const std::string own = fmt::format("{}-{}", name, i);
     Descriptor fd;
-    if (direct) fd = folder.create(own, true, false);
+    std::string why;
+    if (direct) fd = create_direct(folder, own, false, alignment, why);
     if (!fd) fd = folder.create(own, false, false);
     folders_.back().names.push_back(own);
     const std::string path = folder.path() + "/data-" + own;
     const auto targets = parse_beegfs_entry(output_of({"beegfs-ctl", "--getentryinfo", path}));
     if (targets.size() == 1 && seen.insert(targets.front()).second) {
-      files_.push_back({targets.front(), path, std::move(fd)});
+      files_.push_back({targets.front(), path, std::move(fd), why});
       in_vain = 0;
     } else {
       ++in_vain;

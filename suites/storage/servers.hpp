@@ -38,6 +38,7 @@ class ServerFiles {
   struct File {
     std::string server, path;
     Descriptor fd;
+    std::string refused;  ///< why it is not opened with O_DIRECT; empty where it is, or was not to be
   };
   /// `tool`: lfs, beegfs-ctl, or empty where a directory is one server's. At most `most` servers, spread
   /// over all. Throws Refused, and Error(resource) where a tool fails.

@@ -18,6 +18,8 @@ class SharedFile {
   virtual void transfer(bool write, std::span<std::byte> data) = 0;
   /// Not collective. Nothing is closed any more: where a rank has no such file, closing would wait for it.
   virtual void forget() noexcept = 0;
+  /// Collective. Some file systems tell only then what they could not write.
+  virtual void close() = 0;
   /// Where the layout's first byte is in the file.
   virtual std::uint64_t begins_at() const { return 0; }
 };

@@ -40,8 +40,11 @@ OptionSpec option(const char* name, OptionKind kind, const char* default_text, c
   return spec;
 }
 
-/// For a server to answer when the run begins. A gate of 15 s has no more.
-double answer_seconds(Level level) { return level == Level::smoke ? 4.0 : 20.0; }
+/// For a server to answer when the run begins. A gate of 15 s has no more, nor has what an earlier launch
+/// left.
+double answer_seconds(const Config& config) {
+  return config.level == Level::smoke || !config.resume.empty() ? 4.0 : 20.0;
+}
 
 bool is_silent(const std::string& directory, const std::vector<std::string>& silent) {
   return std::find(silent.begin(), silent.end(), directory) != silent.end();
@@ -108,7 +111,7 @@ std::map<std::string, std::string> StorageSuite::lacks(const Config& config, boo
   if (paths.empty()) return out;
   std::vector<std::string> directories;
   for (const storage::PathSpec& path : paths) directories.push_back(path.directory);
-  silent_here_ = storage::silent_ones(directories, answer_seconds(config.level));
+  silent_here_ = storage::silent_ones(directories, answer_seconds(config));
   for (const storage::PathSpec& path : paths) {
     if (path.kind != storage::PathKind::found) continue;
     if (const auto mount = is_silent(path.directory, silent_here_) ? storage::mount_of_name(path.directory)

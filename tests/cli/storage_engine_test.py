@@ -25,6 +25,21 @@ class WithoutIoUring(StorageTest):
             arguments[arguments.index(str(self.data))] = f"shared:{self.data}"
         return harness.execute([*WITHOUT, str(error), harness.MPIEXEC, "-n", str(ranks), harness.ASSAY, *arguments], self.dir)
 
+    def test_servers_tell_where_direct_transfers_are_refused(self):
+        folders = [self.data / name for name in "ab"]
+        for folder in folders:
+            folder.mkdir()
+        arguments = list(map(str, self.arguments("--cases", "storage/servers-*", "--storage.servers", "paths", level="quick")))
+        arguments[arguments.index(str(self.data))] = ",".join(f"shared:{folder}" for folder in folders)
+        for program, refused in (([*WITHOUT, "direct"], True), ([], False)):
+            result = harness.execute([*program, harness.MPIEXEC, "-n", "2", harness.ASSAY, *arguments], self.dir)
+            self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+            told = self.events("storage-buffered")
+            if refused:
+                self.assertEqual(told, [f"{folders[0]} ({folders[0]}): O_DIRECT is refused (open: Invalid argument): files go through the page cache"])
+            elif self.case("servers-0")[0]["direct"] == 1:
+                self.assertEqual(told, [])
+
     def assert_verified(self, name, reason):
         parameters, values = self.case(name)
         self.assertEqual((parameters["engine"], parameters["engine_why"]), ("threads", f"io_uring: {reason}"), name)

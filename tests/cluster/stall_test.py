@@ -79,7 +79,7 @@ class Stalls(cluster.ClusterTest):
         self.assertLess(time.monotonic() - begin, 100)
         self.assert_code(result, 3)
         run = Results(self.dir / "r.h5")
-        self.assertRegex(" ".join(said.split()), rf"{self.path} does not answer on {', '.join(self.cluster.hosts)} for \d+ s in storage/shared-easy-write-0")
+        self.assertRegex(" ".join(said.split()), rf"{self.path} has not answered on {', '.join(self.cluster.hosts)} for \d+ s in storage/shared-easy-write-0")
         self.assertEqual(self.accused(run), set(), said)
         self.assertNotIn("--exclude", said)
 

@@ -50,10 +50,10 @@ TEST_F(SharedDirectory, AServerThatAnswersNobodyIsNamedAndNoNode) {
   begin_case();
   pass(62, at_work({0, 3}));
   ASSERT_EQ(controller.losses.size(), 1U);
-  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: /lustre does not answer on node00, node01 for 6"));
+  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: /lustre has not answered on node00, node01 for 6"));
   EXPECT_THAT(controller.losses[0], HasSubstr("no node is accused"));
   EXPECT_THAT(controller.silent_paths, ElementsAre("/lustre"));
-  EXPECT_THAT(controller.why, HasSubstr("/lustre does not answer"));
+  EXPECT_THAT(controller.why, HasSubstr("/lustre has not answered"));
 }
 
 TEST_F(SharedDirectory, AStallThatOutlastsTheRunNamesTheServerToo) {
@@ -62,7 +62,7 @@ TEST_F(SharedDirectory, AStallThatOutlastsTheRunNamesTheServerToo) {
   pass(1, at_work({0, 3}), {}, {0, 3});
   pass(45, at_work({0, 3}));  // 105 s, of 100 that the run may take
   ASSERT_EQ(controller.losses.size(), 1U);
-  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: /lustre does not answer on node00, node01 for 4"));
+  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: /lustre has not answered on node00, node01 for 4"));
 }
 
 TEST_F(SharedDirectory, TheOnlyNodeThatGetsNoAnswerIsAtFaultWhileAnotherGetsOne) {
@@ -86,7 +86,7 @@ TEST_F(SharedDirectory, WhereItAnswersNeitherNodeOneThatWaitedForTheOtherIsNoEvi
   begin_case();
   pass(66, at_work({2}));
   ASSERT_FALSE(controller.losses.empty());
-  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: /lustre does not answer on node00, node01"));
+  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: /lustre has not answered on node00, node01"));
 }
 
 TEST_F(SharedDirectory, AServerThatAnswersWhileOthersAreAskedIsForgiven) {

@@ -37,6 +37,17 @@ TEST(VerdictFacts, MiscompareNamesDeviceAddressAndBits) {
   EXPECT_EQ(state_of(r, v, "node1"), "PASS");
 }
 
+TEST(VerdictFacts, WrongWordsOfAFileNameItsDirectory) {
+  auto r = healthy();
+  first_case(r).state = results::CaseState::fail;
+  r.errors.push_back({first_case(r).path(), row_named(r, "node2"), 4096, 1, 2, 2, 1.0});
+  first_case(r).parameters["path"] = "tcp";  // of messages
+  EXPECT_THAT(judge(r).findings.at(0).text, HasSubstr("in " + first_case(r).path() + ", first at 4096"));
+  first_case(r).parameters["path"] = "/scratch";
+  EXPECT_THAT(judge(r).findings.at(0).text,
+              HasSubstr("in " + first_case(r).path() + " (/scratch), first at 4096"));
+}
+
 TEST(VerdictFacts, ErrorsMetricAloneFails) {
   auto r = healthy();
   results::Metric errors{"errors", "count",     results::Better::lower, true, results::Role::metric,
