@@ -86,7 +86,7 @@ class Collector {
   void check_phase(double now);
   void check_time(double now);
   bool hangs(double now) const;
-  bool waits_for_server(const std::vector<MissingRank>& who) const;
+  bool waits_for_server(double now) const;
   void ask_others(const std::vector<MissingRank>& who, double now);
   void check_answers(double now);
   void end_unanswered(const std::set<std::string>& hosts, double now);

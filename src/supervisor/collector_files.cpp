@@ -18,8 +18,9 @@ constexpr double stuck_s = late_standstill_s / 2;
 }  // namespace
 
 /// Whether nothing but files in a shared directory can be what a rank waits for, and others for it.
-bool Collector::waits_for_server(const std::vector<MissingRank>& who) const {
+bool Collector::waits_for_server(double now) const {
   if (case_ < 0 || ready_at_s_ == 0 || controller_.shared_path(case_).empty()) return false;
+  const auto who = suspects(now);
   return std::none_of(who.begin(), who.end(), [](const MissingRank& s) { return !s.heard || stopped(s); }) &&
          std::any_of(who.begin(), who.end(),
                      [](const MissingRank& s) { return s.at.call == Call::files && s.at.idle_s >= stuck_s; });
@@ -47,7 +48,7 @@ void Collector::ask_others(const std::vector<MissingRank>& who, double now) {
 
 /// Two nodes that get no answer are not at fault, nor is one of which nobody knows whether it is alone.
 void Collector::check_answers(double now) {
-  const bool moves = !waits_for_server(suspects(now)) || still_s(now) < stuck_s;
+  const bool moves = !waits_for_server(now) || still_s(now) < stuck_s;
   if (moves) {  // the server has answered meanwhile
     state_ = State::measuring;
     end_case_if_all_arrived(now);

@@ -101,7 +101,7 @@ std::vector<MissingRank> Collector::suspects(double now) const {
 /// all ranks wait for others.
 bool Collector::hangs(double now) const {
   const bool late = now > case_deadline_at_s_;
-  if (waits_for_server(suspects(now))) return still_s(now) >= controller_.server_standstill_s();
+  if (waits_for_server(now)) return still_s(now) >= controller_.server_standstill_s();
   if (!late && now - case_since_s_ < controller_.standstill_s()) return false;
   return still_s(now) >= (late ? late_standstill_s : controller_.standstill_s()) &&
          (late || all_wait(suspects(now)));
@@ -120,7 +120,7 @@ void Collector::begin_trace(double now, const std::string& what) {
   hang_what_ = what;
   const auto who = suspects(now);
   if (all_wait(who) && blame_who_left(now)) return;
-  if (waits_for_server(who)) {
+  if (waits_for_server(now)) {
     ask_others(who, now);
     return;
   }
