@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "measure/shortest_interval.hpp"
 #include "measure/statistics.hpp"
 #include "measure/table_place.hpp"
 
@@ -32,11 +33,7 @@ void need(std::span<const double> values) {
 
 /// Mean and scale of the shortest half of sorted values.
 RobustFit shortest_half(const std::vector<double>& v) {
-  const std::size_t n = v.size(), h = n / 2 + 1;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i + h <= n; ++i) {
-    if (v[i + h - 1] - v[i] < v[at + h - 1] - v[at]) at = i;
-  }
+  const std::size_t n = v.size(), h = n / 2 + 1, at = shortest_interval(v, h);
   RobustFit fit;
   const auto first = v.begin() + static_cast<std::ptrdiff_t>(at);
   fit.centre = std::accumulate(first, first + static_cast<std::ptrdiff_t>(h), 0.0) / as_double(h);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "measure/robust.hpp"
+#include "measure/shortest_interval.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/population.hpp"
@@ -61,10 +62,8 @@ std::vector<std::pair<std::size_t, std::size_t>> ended_losses(std::span<const do
 
 double scale_of_half(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  double length = values.back() - values.front();
-  for (std::size_t i = 0; i + half <= values.size(); ++i)
-    length = std::min(length, values[i + half - 1] - values[i]);
+  const std::size_t half = values.size() / 2, at = shortest_interval(values, half);
+  const double length = values[at + half - 1] - values[at];
   const double n = static_cast<double>(values.size());
   return length / 1.349 * (1 + 5 / (n - 1));
 }
