@@ -277,11 +277,12 @@ Baseline baseline_of(const std::vector<Snapshot>& runs, const std::string& name)
       v.range = *std::max_element(rates.begin(), rates.end()) - *std::min_element(rates.begin(), rates.end());
     out.values.push_back(std::move(v));
   }
+  out.totals = baseline_totals_of(runs);
   return out;
 }
 
 Json baseline_json(const Baseline& baseline) {
-  Json runs = Json::array(), values = Json::array();
+  Json runs = Json::array(), values = Json::array(), totals = Json::array();
   for (const auto& r : baseline.runs)
     runs.push_back(Json{{"file", r.file}, {"run_id", r.run_id}, {"started", r.started}, {"hash", r.hash}});
   for (const auto& v : baseline.values) {
@@ -293,7 +294,18 @@ Json baseline_json(const Baseline& baseline) {
                           {"parts", v.parts},
                           {"range", v.range}});
   }
-  return Json{{"name", baseline.name}, {"runs", runs}, {"injected", baseline.injected}, {"values", values}};
+  for (const auto& t : baseline.totals)
+    totals.push_back(Json{{"metric", t.metric},
+                          {"case_key", t.case_key},
+                          {"log_rate", t.log_rate},
+                          {"spread", t.spread},
+                          {"ranks", t.ranks},
+                          {"runs", t.runs}});
+  return Json{{"name", baseline.name},
+              {"runs", runs},
+              {"injected", baseline.injected},
+              {"values", values},
+              {"totals", totals}};
 }
 
 Baseline baseline_from(const Json& json) {
@@ -309,6 +321,9 @@ Baseline baseline_from(const Json& json) {
       if (out.values.back().parts < 1)
         throw Error(ErrorKind::data, "/verdict/inputs: the baseline has a value of no part");
     }
+    for (const auto& t : json.value("totals", Json::array()))  // absent before 0.2.0
+      out.totals.push_back(
+          {t.at("metric"), t.at("case_key"), t.at("log_rate"), t.at("spread"), t.at("ranks"), t.at("runs")});
     return out;
   } catch (const Json::exception&) {
     throw Error(ErrorKind::data, "/verdict/inputs: the baseline in it is damaged");
@@ -318,6 +333,7 @@ Baseline baseline_from(const Json& json) {
 void judge_baseline(Judgement& j, const Snapshot& now) {
   if (j.options.baseline) {
     BaselineJudge(j, now).run();
+    judge_baseline_totals(j, now);
   } else if (!j.options.baseline_name.empty()) {
     j.gap("baseline " + j.options.baseline_name +
           ": its values are not stored in this file: judge it again with --baseline");

@@ -24,15 +24,25 @@ struct BaselineValue {
                      ///< of links, whose paths may differ
 };
 
+/// A collective, or another metric that several ranks share, by the number of its ranks.
+struct BaselineTotal {
+  std::string metric, case_key;
+  double log_rate = 0, spread = 0;  ///< median of the runs; robust sigma between them, 0 for under 3
+  std::int64_t ranks = 0, runs = 0;
+};
+
 struct Baseline {
   std::string name;  ///< as given: --baseline
   std::vector<RunSource> runs;
   std::vector<std::string> injected;  ///< files with injected faults
   std::vector<BaselineValue> values;
+  std::vector<BaselineTotal> totals;
 };
 
 /// Medians over the parts of their medians over the runs, so that a few bad nodes do not move it.
 Baseline baseline_of(const std::vector<Snapshot>& runs, const std::string& name);
+/// Of collectives (baseline_totals.cpp).
+std::vector<BaselineTotal> baseline_totals_of(const std::vector<Snapshot>& runs);
 
 /// Runs with their hashes, and the values themselves, so that the verdict can be repeated without the files.
 Json baseline_json(const Baseline& baseline);
@@ -44,5 +54,8 @@ Baseline baseline_from(const Json& json);
 /// population below is one finding. Values with another case_key or stratum than the baseline have no
 /// reference; a finding names them.
 void judge_baseline(Judgement& j, const Snapshot& now);
+/// WARN of the cluster, or of the node whose ranks share the value; beyond `network_gross_deficit`
+/// INCONCLUSIVE.
+void judge_baseline_totals(Judgement& j, const Snapshot& now);
 
 }  // namespace assay::verdict

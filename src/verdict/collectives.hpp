@@ -40,6 +40,9 @@ void judge_slow_rails(Judgement& j);
 /// of variant "halves".
 void judge_bisection(Judgement& j);
 
+/// Collectives that are slower than anything plausible (collective_bounds.cpp): INCONCLUSIVE.
+void judge_collective_bounds(Judgement& j);
+
 /// Ranks that take longer than the others in the same operations and training steps, and those that come late
 /// to them (in_step.cpp).
 void judge_ranks_in_step(Judgement& j);

@@ -11,6 +11,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/history_matrix.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/network_constants.hpp"
 #include "verdict/peer_findings.hpp"
 #include "verdict/population.hpp"
 
@@ -99,7 +100,7 @@ HistoryHeld judge_totals(Judgement& j, const Snapshot& now, const History& histo
     f.text = "cluster: " + s.full() + " " + format_quantity(*f.value, s.unit) + ", own history of " +
              count(t->runs, "run", "runs") + " " + format_quantity(*f.reference, s.unit) + ", deficit " +
              percent(*f.deficit) + ", since " + f.since + "; which node is at fault it does not tell";
-    j.add(std::move(f), {});
+    j.add(std::move(f), {}, deficit > log_deficit(constants::network_gross_deficit));
   }
   return held;
 }

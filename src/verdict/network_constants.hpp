@@ -88,6 +88,11 @@ inline constexpr double collective_rare_deficit = 0.5;
 // hardly depends on the number of nodes.
 inline constexpr double bisection_share = 0.5;
 
+// A collective is implausible from this factor below what the links of the same run allow on, or below what
+// another size of the same operation shows. All-reduce among oversubscribed ranks reaches a tenth of its
+// links.
+inline constexpr double collective_implausible = 50;
+
 inline Json network_json() {
   return Json{{"alpha_screen", network_alpha_screen},
               {"alpha_warn", network_alpha_warn},
@@ -130,6 +135,7 @@ inline Json network_json() {
               {"collective_draws", collective_draws},
               {"collective_rare_deficit", collective_rare_deficit},
               {"bisection_share", bisection_share},
+              {"collective_implausible", collective_implausible},
               {"leaf_ends", network_leaf_ends},
               {"confirm_samples", network_retest_samples}};
 }

@@ -45,6 +45,7 @@ void join_metrics(Judgement& j, std::size_t from) {
         lead.finding.text += (k == 1 ? ": " : ", ") +
                              other.finding.metric.substr(lead.finding.suite.size() + 1) + " " +
                              percent(other.finding.deficit.value_or(0));
+      lead.inconclusive = lead.inconclusive || other.inconclusive;
       lead.rows.insert(lead.rows.end(), other.rows.begin(), other.rows.end());
       for (const auto& member : other.finding.members)
         if (members.insert(member).second) lead.finding.members.push_back(member);

@@ -107,6 +107,7 @@ results::VerdictData judge_all(Judgement& j) {
   judge_peers(j);
   judge_ranks_in_step(j);
   judge_bisection(j);
+  judge_collective_bounds(j);
   judge_patterns(j);
   judge_dips(j);
   judge_drift(j);

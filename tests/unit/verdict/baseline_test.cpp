@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.hpp"
+#include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/references.hpp"
 #include "verdict/retest/retest.hpp"
@@ -257,6 +258,48 @@ TEST(VerdictBaseline, TheStoredOneRepeatsTheVerdict) {
 TEST(VerdictBaseline, IsNeverTheRunItself) {
   const auto r = one(4, 1e11);
   EXPECT_THROW(judged(r, baseline(r)), Error);
+}
+
+Results collective(std::int64_t nodes, const std::string& id, const std::string& fault = "") {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.metrics = simulate::pick_metrics({"allreduce"});
+  if (!fault.empty()) spec.faults.push_back(simulate::parse_fault("slow:suite=allreduce,node=1," + fault));
+  auto r = simulate::screen(spec);
+  r.info.injected = false;
+  r.info.run_id = id;
+  return r;
+}
+
+/// Of few nodes no groups tell who is slow: what the same ranks reached before is known.
+TEST(VerdictBaseline, HoldsCollectivesWhateverTheNumberOfNodes) {
+  for (const int nodes : {2, 4, 6}) {
+    const auto fleet = baseline(collective(nodes, "before"));
+    const auto good = judged(collective(nodes, "now"), fleet);
+    EXPECT_EQ(good.state, "PASS");
+    EXPECT_THAT(good.basis, HasSubstr("nothing 0"));
+    const auto slow = judged(collective(nodes, "now", "percent=70"), fleet);
+    EXPECT_EQ(slow.state, "WARN");
+    ASSERT_EQ(slow.findings.size(), 1U);
+    EXPECT_NEAR(*slow.findings[0].deficit, 0.7, 0.02);
+    const auto dead = judged(collective(nodes, "now", "percent=99.9"), fleet);
+    EXPECT_EQ(dead.state, "INCONCLUSIVE");
+    EXPECT_EQ(dead.findings.at(0).reference_kind, "baseline");
+    // Others of their own number of ranks are no reference, and that is said.
+    const auto other = judged(collective(nodes + 1, "now", "percent=70"), fleet);
+    EXPECT_EQ(other.state, "INCONCLUSIVE") << "no metric in common";
+    EXPECT_THAT(other.findings.at(0).text, HasSubstr("no collective of as many ranks"));
+  }
+}
+
+TEST(VerdictBaseline, TheStoredCollectivesRepeatTheVerdict) {
+  auto r = collective(4, "now", "percent=70");
+  const auto first = judged(r, baseline(collective(4, "before")));
+  r.verdict = first;
+  r.verdict->inputs = Json::parse(first.inputs.dump());
+  const auto second = verdict::judge(r, verdict::options_from(r));
+  EXPECT_EQ(second.state, "WARN");
+  EXPECT_EQ(second.inputs, first.inputs);
 }
 
 }  // namespace

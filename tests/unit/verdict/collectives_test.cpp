@@ -7,6 +7,7 @@
 #include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/collectives.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay {
 namespace {
@@ -275,6 +276,70 @@ TEST(VerdictInStep, RepeatedLateArrivalsAreIntermittent) {
     EXPECT_EQ(v.findings[0].kind, "intermittent");
     EXPECT_THAT(v.findings[0].text, HasSubstr("came late 12 times in 100 operations"));
   }
+}
+
+/// Pairs and all-reduce; the latter slow by `factor` among all nodes.
+results::Results with_collectives(std::int64_t nodes, double factor, std::uint64_t seed = 1) {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.seed = seed;
+  spec.spike_share = 0;
+  spec.metrics = simulate::pick_metrics({"p2p", "allreduce"});
+  if (factor < 1)
+    spec.faults.push_back(simulate::parse_fault("slow:suite=allreduce,node=0-" + std::to_string(nodes - 1) +
+                                                ",factor=" + std::to_string(factor)));
+  return screened_groups(spec);
+}
+
+TEST(VerdictCollectives, WhatTheLinksOfTheRunContradictIsOpen) {
+  for (const std::int64_t nodes : {2, 3, 5, 6, 8, 12, 64})
+    for (const double factor : {1.0, 0.1, 0.01, 0.001}) {
+      if (nodes == 64 && factor == 0.01) continue;  // the latencies of so many steps may be the reason
+      const auto r = with_collectives(nodes, factor);
+      const auto v = judge(r);
+      if (factor > 0.05) {
+        EXPECT_TRUE(accused_groups(v).empty()) << nodes << " " << factor << all_reasons(v);
+        continue;
+      }
+      EXPECT_EQ(v.state, "INCONCLUSIVE") << nodes << " " << factor << all_reasons(v);
+      ASSERT_EQ(accused_groups(v), std::vector<std::string>{"cluster cluster"});
+      EXPECT_NEAR(*v.findings[0].value, 4.2e10 * factor, 0.1 * 4.2e10 * factor);
+      EXPECT_THAT(v.findings[0].text, HasSubstr("the links of this run would allow"));
+    }
+}
+
+/// The same all-reduce of other sizes, each `times` as long as the model of a link says.
+results::Results with_sizes(const std::vector<std::pair<double, double>>& sizes) {
+  auto r = with_collectives(4, 1);
+  const auto world = std::find_if(r.cases.begin(), r.cases.end(),
+                                  [](const auto& c) { return c.name.starts_with("allreduce-world"); });
+  const auto model = *world;
+  r.cases.clear();
+  for (const auto& [bytes, times] : sizes) {
+    auto c = model;
+    c.name = "allreduce-world-" + std::to_string(static_cast<int>(bytes)) + "-mpi";
+    c.case_key = c.name;
+    c.parameters["bytes"] = bytes;
+    const double duration = times * (1e-5 + bytes / 2e10);
+    auto& metric = c.metrics.front();
+    metric.name = "duration", metric.unit = "s", metric.better = results::Better::lower;
+    for (double& value : metric.values) value *= duration / 4.2e10;
+    r.cases.push_back(std::move(c));
+  }
+  return r;
+}
+
+TEST(VerdictCollectives, ASizeThatTakesFarLongerThanALargerOneIsOpen) {
+  const auto of = [](double times) {
+    return judge(with_sizes({{8, 1}, {1024, times}, {65536, 1}, {1 << 20, 1}}));
+  };
+  for (const auto& f : of(3).findings) EXPECT_FALSE(f.reference_kind == "peers") << f.text;
+  const auto v = of(1000);
+  const auto f = std::find_if(v.findings.begin(), v.findings.end(),
+                              [](const auto& one) { return one.reference_kind == "peers"; });
+  ASSERT_NE(f, v.findings.end());
+  EXPECT_EQ(f->metric, "allreduce/allreduce-world-1024-mpi:duration");
+  EXPECT_THAT(f->text, HasSubstr("64 KiB take"));
 }
 
 }  // namespace
