@@ -21,22 +21,26 @@ namespace {
 /// One metric on one side: its units by identity, and where nodes are the units the devices they have.
 struct Side {
   const SnapshotSeries* first = nullptr;
-  ComparedUnits units, parts;
+  ComparedUnits units, parts, links;
   std::set<std::string> keys;  ///< case_keys seen
 };
 
 using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
 
+/// What the values of a run are told of.
+enum class UnitOf { node, device, link };
+
 /// Median over the parts of each unit in one run, added to the units of the side.
-void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, bool devices,
+void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, UnitOf of,
              ComparedUnits& units) {
   ComparedUnits now;
-  const bool collective = s.shared, links = s.kind == "link";
+  const bool collective = s.shared;
   for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
     const Part& part = run.part(s.rows->part[i]);
     const Part& node = run.part(part.node);
     // A link counts for the node that sends: every link then belongs to one unit only.
-    const Part& unit = devices && !links ? part : node;
+    const bool own = of == UnitOf::link || (of == UnitOf::device && s.kind != "link");
+    const Part& unit = own ? part : node;
     const std::string id =
         collective ? "run " + std::to_string(number) + " " + run.source.run_id : unit.kind + '\n' + unit.id;
     ComparedUnit& u = now[id];
@@ -65,8 +69,10 @@ Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options)
       if (side.first == nullptr) side.first = &s;
       if (side.first->unit != s.unit || side.first->higher_is_better != s.higher_is_better) continue;
       side.keys.insert(s.case_key);
-      add_run(runs[r], r, s, options.device_unit, side.units);
-      if (!options.device_unit && s.kind == "device" && !s.shared) add_run(runs[r], r, s, true, side.parts);
+      add_run(runs[r], r, s, options.device_unit ? UnitOf::device : UnitOf::node, side.units);
+      if (!options.device_unit && s.kind == "device" && !s.shared)
+        add_run(runs[r], r, s, UnitOf::device, side.parts);
+      if (s.kind == "link" && !s.shared) add_run(runs[r], r, s, UnitOf::link, side.links);
     }
   }
   return sides;
@@ -306,7 +312,8 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
     if (other == sides_b.end()) continue;
     const MetricComparison& m = out.metrics.emplace_back(compare_metric(side, other->second, options));
     if (m.unit_of != "run" && m.relation != Relation::incomparable)
-      compared.push_back({name, &side.units, &other->second.units, &side.parts, &other->second.parts});
+      compared.push_back({name, &side.units, &other->second.units, &side.parts, &other->second.parts,
+                          &side.links, &other->second.links});
   }
   note_missing_parts(compared, out.notes);
   const bool odd = note_odd_parts(compared, out.notes);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t odd_units_min = 6;        // units for a deviation
 constexpr double odd_far = 6, odd_loss = 0.05;  // deviations, loss of rate
+constexpr double odd_link_loss = 0.8;           // of a single link, which traffic slows, too
 constexpr std::size_t together_from = 3;        // nodes whose device of one number is a group
 
 /// In how many metrics a part is slow, and where most.
@@ -34,20 +35,21 @@ void add(OddParts& odd, const std::string& id, const ComparedUnit& unit, double 
   of.worst = metric;
 }
 
-/// Losses below the median that are outliers of `values`, by position; 0 of all others.
-std::vector<double> outlying(const std::vector<double>& values) {
+/// Losses below the median by more than `least` that are outliers of `values`, by position; 0 of all others.
+std::vector<double> outlying(const std::vector<double>& values, double least = odd_loss) {
   std::vector<double> losses(values.size(), 0);
   if (values.size() < odd_units_min) return losses;
   const double usual = median(values), spread = mad_sigma(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double lost = usual - values[i];
-    if (lost > odd_far * spread && -std::expm1(-lost) > odd_loss) losses[i] = -std::expm1(-lost);
+    if (lost > odd_far * spread && -std::expm1(-lost) > least) losses[i] = -std::expm1(-lost);
   }
   return losses;
 }
 
 /// Each unit of both sides against its own earlier value.
-void find_changed(const ComparedUnits& a, const ComparedUnits& b, const std::string& metric, OddParts& odd) {
+void find_changed(const ComparedUnits& a, const ComparedUnits& b, const std::string& metric, OddParts& odd,
+                  double least = odd_loss) {
   std::vector<ComparedUnits::const_iterator> both;
   std::vector<double> changes;
   for (auto unit = b.begin(); unit != b.end(); ++unit) {
@@ -56,7 +58,7 @@ void find_changed(const ComparedUnits& a, const ComparedUnits& b, const std::str
     both.push_back(unit);
     changes.push_back(unit->second.rate() - before->second.rate());
   }
-  const auto losses = outlying(changes);
+  const auto losses = outlying(changes, least);
   for (std::size_t i = 0; i < both.size(); ++i)
     if (losses[i] > 0) add(odd, both[i]->first, both[i]->second, losses[i], metric);
 }
@@ -189,10 +191,15 @@ bool note_odd_parts(const std::vector<ComparedMetric>& metrics, std::vector<std:
     find_changed(a, b, m.name, changed);
     find_outlying(a, b, m.name, outlying);
   }
+  OddParts links;
+  for (const auto& m : metrics)
+    find_changed(without(*m.links_a, nodes), without(*m.links_b, nodes), m.name, links, odd_link_loss);
+  note(links, "link is slower in B than in A, unlike the others",
+       "links are slower in B than in A, unlike the others", notes);
   note(changed, "part is slower in B than in A, unlike the others",
        "parts are slower in B than in A, unlike the others", notes);
   note(outlying, "part of B is slower than its others", "parts of B are slower than its others", notes);
-  return !changed.empty() || !outlying.empty();
+  return !changed.empty() || !outlying.empty() || !links.empty();
 }
 
 void note_missing_parts(const std::vector<ComparedMetric>& metrics, std::vector<std::string>& notes) {

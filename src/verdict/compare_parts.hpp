@@ -27,13 +27,15 @@ struct ComparedMetric {
   std::string name;
   const ComparedUnits *units_a, *units_b;  ///< what the comparison is made of
   const ComparedUnits *parts_a, *parts_b;  ///< parts of these units, empty where they are the units
+  const ComparedUnits *links_a, *links_b;  ///< single links, empty of other metrics
 };
 
 /// `3 nodes are only in A: n1, n2, n3`
 std::string counted(const std::vector<std::string>& which, const std::string& one, const std::string& more);
 
 /// Parts of B that are slow alone: against their own value in A where A has them, else against the others of
-/// B, unless A has parts that are as slow. A unit that is named stands for its parts. Returns whether there
+/// B, unless A has parts that are as slow. A unit that is named stands for its parts, and for what
+/// it sends. Single links meet traffic: they are named where they lost `odd_link_loss`. Returns whether there
 /// are such.
 bool note_odd_parts(const std::vector<ComparedMetric>& metrics, std::vector<std::string>& notes);
 

@@ -102,6 +102,13 @@ class HistoryJudge {
         changes.push_back({part, &scores[i], h.base[i], static_cast<double>(h.base[i]) - value, nullptr});
       }
     }
+    // Parts that are as they were while all others got faster did not lose anything.
+    const double raise = off > fleet_threshold(history_.runs.size(), h.fleet) ? off : 0;
+    const auto behind = std::stable_partition(changes.begin(), changes.end(), [&](const Change& change) {
+      return raise == 0 || change.deficit - raise > threshold;
+    });
+    if (behind != changes.end()) tell_raise(s, {behind, changes.end()}, held.size(), raise);
+    changes.erase(behind, changes.end());
     for (const auto& change : changes) report(s, h, change, off, threshold, changes.size());
   }
 
@@ -164,6 +171,24 @@ class HistoryJudge {
       f.text += ", accepted by a limit that names it";
     }
     j_.add(std::move(f), change.part->entities);
+  }
+
+  void tell_raise(const SnapshotSeries& s, const std::vector<Change>& behind, std::size_t of, double raise) {
+    auto f = cluster_drift(j_, now_, s, raise, "");
+    std::vector<std::int32_t> rows;
+    f.samples = 0;
+    for (const auto& change : behind) {
+      f.members.push_back(change.part->name);
+      *f.samples += change.score->n;
+      rows.insert(rows.end(), change.part->entities.begin(), change.part->entities.end());
+    }
+    f.controls = static_cast<std::int64_t>(of - behind.size());
+    f.action = "MONITOR";
+    f.text = "cluster: " + s.full() + " of " + std::to_string(of - behind.size()) + " of " +
+             std::to_string(of) + " parts together is " + percent(std::expm1(raise)) +
+             " above their own history of " + std::to_string(history_.runs.size()) +
+             " runs; as before: " + first_of(f.members);
+    j_.add(std::move(f), rows);
   }
 
   void tell_drift(const SnapshotSeries& s, const HistorySeries& h, const std::vector<Score>& scores,

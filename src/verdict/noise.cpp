@@ -52,9 +52,18 @@ double noise_limit_of(const Series& s) {
   return std::max(constants::noise_limit, constants::noise_of_peers * typical);
 }
 
+/// Parts that are at fault already: how uncertain their medians are says nothing more.
+std::set<std::int32_t> parts_that_fail(const Judgement& j) {
+  std::set<std::int32_t> parts;
+  for (const auto& f : j.found)
+    if (f.finding.severity == "FAIL") parts.insert(f.rows.begin(), f.rows.end());
+  return parts;
+}
+
 }  // namespace
 
 void judge_noise(Judgement& j) {
+  const auto failed = parts_that_fail(j);
   for (const auto& s : j.series) {
     if (!s.required || !s.judged || !s.per_sample || s.stage == results::inventory_stage) continue;
     // In random groups a rank's samples differ with those it was drawn together with.
@@ -70,6 +79,10 @@ void judge_noise(Judgement& j) {
       if (std::isnan(delta) || delta <= limit) continue;
       if (links && !ends.contains(row.source) && !ends.contains(row.destination)) continue;
       const auto own = rows_of(row);
+      const auto fails = [&](std::int32_t part) {
+        return failed.contains(part) || failed.contains(j.entities.node(part));
+      };
+      if (std::any_of(own.begin(), own.end(), fails)) continue;
       rows.insert(rows.end(), own.begin(), own.end());
       if (worst != nullptr && delta <= worst_delta) continue;
       worst = &row;

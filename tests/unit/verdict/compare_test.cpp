@@ -11,6 +11,7 @@
 #include "base/random.hpp"
 #include "normal_noise.hpp"
 #include "report/compare.hpp"
+#include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/compare_shift.hpp"
 
@@ -367,6 +368,32 @@ TEST(CompareShift, WelchByHand) {
   EXPECT_STREQ(s.method, "Welch");
   EXPECT_DOUBLE_EQ(s.estimate, 3);
   EXPECT_NEAR(s.high - s.low, 2 * 2.776445 * std::sqrt(2.0 / 3), 1e-5);
+}
+
+results::Results links(std::int64_t nodes, std::uint64_t run, const std::string& fault = "") {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.run = run;
+  spec.metrics = simulate::pick_metrics({"p2p/bandwidth-uni*"});
+  if (!fault.empty()) spec.faults.push_back(simulate::parse_fault(fault));
+  return simulate::screen(spec);
+}
+
+TEST(Compare, ASingleSlowLinkIsNamed) {
+  for (const std::int64_t nodes : {4, 6, 12, 40}) {
+    const auto before = links(nodes, 1);
+    for (std::uint64_t run = 2; run < 6; ++run)
+      EXPECT_THAT(notes_of(compare(before, links(nodes, run))), Not(HasSubstr("link")))
+          << nodes << " " << run;
+    for (const char* factor : {"0.1", "0.001"}) {
+      const auto slow = links(nodes, 2, std::string("slowlink:pair=1>3,factor=") + factor);
+      const auto result = compare(before, slow);
+      EXPECT_THAT(notes_of(result), HasSubstr("1 link is slower in B than in A, unlike the others: "
+                                              "sim01/gpu0>sim03/gpu0"))
+          << nodes << notes_of(result);
+      EXPECT_EQ(result.exit_code, 3);
+    }
+  }
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 // Simulated fleets night after night, each held against the nights before.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
+#include <string>
 
 #include "simulate/simulate.hpp"
 #include "verdict/history_level.hpp"
 #include "verdict/references.hpp"
+#include "verdict/snapshot.hpp"
 
 namespace assay {
 namespace {
@@ -212,6 +215,59 @@ TEST(HistoryNights, NodesBelowASlowSwitchDidNotDrift) {
             << percent << " " << night;
       }
     }
+}
+
+/// How many of `seeds` faults of `percent` that began in night 6 are said to have begun that many nights
+/// later (earlier: negative), in night 10.
+std::map<int, int> said_begins(const char* percent, int seeds, int nodes = 12) {
+  std::map<int, int> off;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    Nights nights(nodes, "memory/triad-together", static_cast<std::uint64_t>(seed));
+    std::vector<results::Finding> found;
+    for (int night = 1; night <= 10; ++night)
+      found = nights.next(night < 6 ? "" : std::string("slow:node=1,percent=") + percent);
+    for (const auto& f : found)
+      if (named({f}) == first_devices(2) || f.name.starts_with("sim01"))
+        ++off[std::stoi(f.since.substr(8, 2)) - 6];
+  }
+  return off;
+}
+
+TEST(HistoryNights, ALastingLossIsSaidToBeginWhereItDid) {
+  for (const char* percent : {"2", "5", "20", "99.9"}) {
+    const auto off = said_begins(percent, 25);
+    int all = 0, early = 0, exact = 0;
+    std::string table;
+    for (const auto& [nights, count] : off) {
+      all += count;
+      early += nights < 0 ? count : 0;
+      exact += nights == 0 ? count : 0;
+      table += std::to_string(nights) + ": " + std::to_string(count) + ", ";
+    }
+    RecordProperty(std::string("begin_") + (percent[0] == '9' ? "99" : percent), table);
+    EXPECT_GE(all, percent[0] == '2' && percent[1] == 0 ? 10 : 24) << percent << ": " << table;
+    EXPECT_LE(early, 1) << percent << ": " << table;
+    EXPECT_GE(exact, all - 2) << percent << ": " << table;
+  }
+}
+
+/// An update that makes most parts faster is one story of the fleet, and not a loss of each of the others.
+TEST(HistoryNights, MostPartsThatGotFasterAreOneFinding) {
+  for (const int nodes : {24, 64}) {
+    Nights nights(nodes, "memory/triad-together", 5);
+    const std::string before = "slow:percent=6,node=0-" + std::to_string(nodes - 1);
+    for (int night = 1; night <= 8; ++night) EXPECT_THAT(nights.next(before), IsEmpty()) << nodes;
+    const auto found = nights.next("slow:percent=6,node=3+7");
+    ASSERT_THAT(found, SizeIs(1)) << nodes;
+    EXPECT_EQ(found[0].level, "cluster");
+    EXPECT_EQ(found[0].severity, "WARN");
+    EXPECT_THAT(found[0].text, HasSubstr("as before: "));
+    EXPECT_EQ(named(found).size(), 2U);
+    // One that lost speed besides is told.
+    const auto lost =
+        nights.next(std::vector<std::string>{"slow:percent=6,node=7", "slow:percent=30,node=3"});
+    EXPECT_THAT(lost, testing::Contains(testing::Field(&results::Finding::level, "device"))) << nodes;
+  }
 }
 
 }  // namespace

@@ -80,5 +80,18 @@ TEST(VerdictImpossible, CountsAndRatiosMayBeZero) {
   EXPECT_EQ(judge(r).state, "PASS") << all_reasons(judge(r));
 }
 
+/// Its values are noise, and that says nothing more of it.
+TEST(VerdictImpossible, ADeadDeviceIsNotNoisyToo) {
+  auto r = Fleet::of(12, 0.002).run();
+  r.info.level = "standard";
+  auto& c = first_case(r);
+  for (std::size_t s = 0; s < c.samples(); ++s)
+    c.metrics[0].values[c.samples() + s] = -1.0 - static_cast<double>(s % 5);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "FAIL");
+  EXPECT_EQ(find_kind(v, "noisy"), nullptr);
+  EXPECT_NE(find_kind(v, "dead"), nullptr);
+}
+
 }  // namespace
 }  // namespace assay
