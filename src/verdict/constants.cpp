@@ -103,6 +103,7 @@ Json of_retests_and_time() {
 
 Json of_few_peers_and_parts() {
   return Json{{"peers_small_deficit", peers_small_deficit},
+              {"peers_open_deficit", peers_open_deficit},
               {"peers_note_deficit", peers_note_deficit},
               {"peers_small_samples", peers_small_samples},
               {"agreeing_cases", agreeing_cases},

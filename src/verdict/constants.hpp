@@ -188,6 +188,8 @@ inline constexpr double lasting_s = 60;
 // Two to five entities have no usable spread. Concurrent medians of healthy ranks differed by 17 % on two
 // cores; the warning at 30 % leaves that alone. The note and the fewest samples of a warning.
 inline constexpr double peers_small_deficit = 0.30;
+// Of two to five parts one that lacks so much leaves the verdict open: more parts would show a fault.
+inline constexpr double peers_open_deficit = 0.45;
 inline constexpr double peers_note_deficit = 0.20;
 inline constexpr int peers_small_samples = 5;
 // Cases of fewer samples that name a part together: how many, and of the message sizes from one on up or down

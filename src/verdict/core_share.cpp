@@ -175,12 +175,15 @@ void attribute_core_share(Judgement& j) {
     }
     if (parts.empty()) {
       doubt_on_shared_cores(j, *s, found.finding);
+      found.inconclusive = found.inconclusive && f.severity != "INFO";
       continue;
     }
     if (link) keep_cause(j, f, parts);
     const auto& [worst, least] = *std::min_element(
         parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second.own < b.second.own; });
     attribute(j, found, worst, least);
+    // The cause is known.
+    found.inconclusive = found.inconclusive && f.kind != "shared-core";
     if (!link || !explains(least, f)) continue;  // of ends that are alike neither is the cause
     found.rows.clear();
     for (const auto& [part, shares] : parts) found.rows.push_back(part);

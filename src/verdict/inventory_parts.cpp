@@ -7,6 +7,7 @@
 #include <set>
 
 #include "results/described.hpp"
+#include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
 
 namespace assay::verdict {
@@ -110,6 +111,36 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
   }
 }
 
+/// Nodes that lack GPUs do not decide for those that have them: where most have fewer than some, it is not
+/// known who is incomplete, unless the launch said how many devices a node must have.
+bool tell_gpus(Judgement& j, const Majority& of, const std::string& column,
+               const std::vector<ValueGroup>& groups, const ValueGroup& majority) {
+  const auto& config = j.results.config;
+  const Json& options = config.is_object() && config.contains("options") ? config["options"] : config;
+  const bool expected = options.is_object() && options.contains("expect-devices") &&
+                        options["expect-devices"].is_number() && options["expect-devices"] > 0;
+  if (column != results::inventory::gpus || expected || groups.back().number <= majority.number) return false;
+  auto f = j.about(-1, "WARN", "fact", "mismatch");
+  f.suite = results::inventory_stage;
+  f.metric = column;
+  f.action = "CONFIG";
+  f.evidence = "/inventory/" + of.table + "/" + column;
+  std::vector<std::int32_t> rows;
+  for (const auto& group : groups) {
+    f.text += (f.text.empty() ? "" : ", ") + std::to_string(group.rows.size()) + " " + of.many + " have " +
+              group.text + " " + column + " (";
+    std::vector<std::string> names;
+    for (const auto row : group.rows) names.push_back(j.entities.name(row));
+    f.text += first_of(names) + ")";
+    if (&group == &groups.back()) break;
+    f.members.insert(f.members.end(), names.begin(), names.end());
+    rows.insert(rows.end(), group.rows.begin(), group.rows.end());
+  }
+  f.text += ": which of them are incomplete is not known; --expect-devices says how many each must have";
+  j.add(std::move(f), rows, true);
+  return true;
+}
+
 void judge_value_groups(Judgement& j, const Majority& of, const std::string& column,
                         const std::vector<ValueGroup>& groups) {
   if (groups.size() < 2) return;
@@ -120,6 +151,7 @@ void judge_value_groups(Judgement& j, const Majority& of, const std::string& col
     if (group.rows.size() > largest->rows.size()) largest = &group;
   }
   if (total >= constants::majority_min && 2 * largest->rows.size() > total) {
+    if (tell_gpus(j, of, column, groups, *largest)) return;
     const auto split =
         std::max(constants::split_min,
                  static_cast<std::size_t>(std::ceil(constants::split_fraction * static_cast<double>(total))));

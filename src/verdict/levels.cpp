@@ -35,7 +35,8 @@ bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
   for (std::size_t i = 1; i < levels.residual.size(); ++i) {
     const bool single = alone(levels.members[i]) || alone(levels.members[i - 1]);
     const double gap = log_deficit(many && (two || any_alone) ? constants::level_gross_deficit
-                                   : two                      ? constants::peers_small_deficit
+                                   : two && single            ? constants::peers_small_deficit
+                                   : two                      ? constants::kind_gross_deficit
                                    : single                   ? constants::peers_note_deficit
                                                               : constants::kind_most_deficit);
     const double apart = levels.residual[i] - levels.residual[i - 1];

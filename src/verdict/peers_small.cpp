@@ -5,6 +5,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "base/units.hpp"
@@ -25,6 +26,16 @@ double median_without(const std::vector<double>& sorted, std::size_t i) {
   const std::size_t n = sorted.size() - 1;
   auto value = [&](std::size_t k) { return sorted[k < i ? k : k + 1]; };
   return n % 2 == 1 ? value(n / 2) : 0.5 * (value(n / 2 - 1) + value(n / 2));
+}
+
+/// Median of the faster half of the others: where most are slow, the median is one of them.
+double faster_half_without(const std::vector<double>& sorted, std::size_t i, bool higher) {
+  std::vector<double> others;
+  for (std::size_t k = 0; k < sorted.size(); ++k)
+    if (k != i) others.push_back(sorted[k]);
+  if (higher) std::reverse(others.begin(), others.end());
+  others.resize((others.size() + 1) / 2);
+  return median(others);
 }
 
 struct Group {
@@ -49,7 +60,9 @@ struct Slow {
   double reference = 0, deficit = 0;
   std::size_t peers = 0;
   bool warn = false;
-  bool would = false;  ///< warn, but for the number of its samples
+  bool would = false;      ///< warn, but for the number of its samples
+  bool of_faster = false;  ///< the reference is the faster half of the peers
+  bool open = false;       ///< no fault can be claimed, and no warning says enough
 };
 
 void report(Judgement& j, const Slow& slow, std::size_t others) {
@@ -67,13 +80,15 @@ void report(Judgement& j, const Slow& slow, std::size_t others) {
   f.stratum = s.strata[static_cast<std::size_t>(row.stratum)];
   f.action = "MONITOR";
   f.text = f.name + ": " + s.full() + " " + format_quantity(row.median, s.unit) + ", median of " +
-           std::to_string(slow.peers) + (slow.peers == 1 ? " peer " : " peers ") +
-           format_quantity(slow.reference, s.unit) + ", deficit " + percent(slow.deficit) +
-           " (n=" + std::to_string(row.n) + ")";
+           (slow.of_faster ? "the faster half of " : "") + std::to_string(slow.peers) +
+           (slow.peers == 1 ? " peer " : " peers ") + format_quantity(slow.reference, s.unit) + ", deficit " +
+           percent(slow.deficit) + " (n=" + std::to_string(row.n) + ")";
   if (others > 0)
     f.text += ", and so in " + count(static_cast<std::int64_t>(others), "other metric", "other metrics") +
               " of " + s.suite;
-  j.add(std::move(f), rows_of(row));
+  if (slow.open)
+    f.text += "; so few peers do not show which side is right: compare with a limit or a baseline";
+  j.add(std::move(f), rows_of(row), slow.open);
 }
 
 /// Warns of what has few samples in each of several cases that agree.
@@ -114,10 +129,18 @@ void report_all(Judgement& j, std::vector<Slow> found) {
   }
   for (const auto* of : order) {
     const auto* worst = *std::max_element(of->begin(), of->end(), [](const Slow* a, const Slow* b) {
-      return std::pair(a->warn, a->deficit) < std::pair(b->warn, b->deficit);
+      return std::tuple(a->warn, a->open, a->deficit) < std::tuple(b->warn, b->open, b->deficit);
     });
     report(j, *worst, of->size() - 1);
   }
+}
+
+/// Where half of the parts or more are slow, no majority says who is sound.
+void open_without_majority(const Group& p, std::span<Slow> slow) {
+  const auto warned = static_cast<std::size_t>(
+      std::count_if(slow.begin(), slow.end(), [](const Slow& one) { return one.warn; }));
+  if (p.shared || warned < 2 || 2 * warned < p.rows.size()) return;
+  for (auto& one : slow) one.open = one.open || one.warn;
 }
 
 void judge_group(const Series& s, Group& p, std::vector<Slow>& found) {
@@ -131,17 +154,22 @@ void judge_group(const Series& s, Group& p, std::vector<Slow>& found) {
   if (has_own_rule(p.rows.size(), p.shared)) return;
   const bool higher = s.better == results::Better::higher;
   const double overall = threshold_of(p, median(p.sorted));
+  const bool small = p.sorted.size() < constants::peers_min_population;
+  const std::size_t first = found.size();
   for (std::size_t i = 0; i < p.rows.size(); ++i) {
     const auto& row = *p.rows[i];
-    const double reference = median_without(p.sorted, i);
+    double reference = median_without(p.sorted, i);
     if (!(reference > 0) || !(row.median > 0)) continue;
+    const double faster = faster_half_without(p.sorted, i, higher);
+    const bool of_faster = small && !p.shared && deficit_of(row.median, reference, higher) <= overall &&
+                           deficit_of(row.median, faster, higher) > overall;
+    if (of_faster) reference = faster;
     const double deficit = deficit_of(row.median, reference, higher);
     if (deficit < constants::peers_min_deficit) continue;
     // The own uncertainty must not explain it either.
     const double half = std::isnan(row.standard_error) ? 0 : constants::interval_z * row.standard_error;
     const double best =
         deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
-    const bool small = p.sorted.size() < constants::peers_min_population;
     // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the
     // best of enough samples shows. A neighbour on the machine slows some samples, a bad part all of them.
     // And ranks that take turns on a core get what the scheduler gives them: there the launch is the finding.
@@ -153,11 +181,14 @@ void judge_group(const Series& s, Group& p, std::vector<Slow>& found) {
     const bool beyond_sharing =
         p.shared && best_sample > constants::peers_shared_most && (!s.per_sample || row.n >= 3);
     const bool far = deficit > overall && best > constants::peers_min_deficit && !p.shared;
-    Slow slow{&s, row, reference, deficit, p.rows.size() - 1, beyond_sharing || (far && lasting), false};
+    Slow slow{&s, row, reference, deficit, p.rows.size() - 1, beyond_sharing || (far && lasting)};
     slow.would = !slow.warn && far && all_beyond;
+    slow.of_faster = of_faster;
+    slow.open = slow.warn && far && (of_faster || deficit > constants::peers_open_deficit);
     const double note = p.shared ? overall : constants::peers_note_deficit;
-    if (slow.warn || (deficit > note && (small || p.shared))) found.push_back(slow);
+    if (slow.warn || (deficit > note && (small || p.shared) && !of_faster)) found.push_back(slow);
   }
+  open_without_majority(p, std::span(found).subspan(first));
 }
 
 }  // namespace

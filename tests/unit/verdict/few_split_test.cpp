@@ -200,5 +200,31 @@ TEST(VerdictLevels, HealthyPartsHaveNone) {
         EXPECT_EQ(split_of(judge(Fleet::of(parts, spread, seed).run())), nullptr) << parts << " " << seed;
 }
 
+/// Two of six are no group, and a third of all.
+TEST(VerdictFewSplit, TwoOfSixAreOpenFromWhereKindsCannotDifferSoMuch) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    for (const double deficit : {0.05, 0.08, 0.23, 0.27, 0.35}) {
+      const auto v = judge(with_slow(6, 2, deficit, seed).run());
+      EXPECT_EQ(v.state, deficit > 0.2 ? "INCONCLUSIVE" : "PASS") << seed << " " << deficit << all_reasons(v);
+    }
+}
+
+TEST(VerdictFewSplit, SomeOfTwoToFiveAtHalfRateAreOpen) {
+  for (const std::size_t parts : {2U, 3U, 4U, 5U})
+    for (std::size_t slow = 0; slow < parts; ++slow)
+      for (const double deficit : {0.08, 0.5, 0.999}) {
+        const auto r = with_slow(parts, slow, deficit).run();
+        const auto v = judge(r);
+        if (slow == 0 || deficit < 0.2) {
+          EXPECT_EQ(v.state, "PASS") << parts << " " << slow << " " << deficit << all_reasons(v);
+          continue;
+        }
+        if (parts == 5 && slow == 4) continue;  // one that is faster
+        EXPECT_EQ(v.state, "INCONCLUSIVE") << parts << " " << slow << " " << deficit << all_reasons(v);
+        EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
+        EXPECT_EQ(state_of(r, v, "node" + std::to_string(parts - 1)), "PASS");
+      }
+}
+
 }  // namespace
 }  // namespace assay

@@ -153,5 +153,25 @@ TEST(VerdictInventory, NicsThatCouldDoMoreAreNoted) {
   EXPECT_THAT(v.findings[0].text, ::testing::ContainsRegex("node0/eth0 .*10 Gbit/s.*100 Gbit/s.* 1 more"));
 }
 
+/// Most nodes that lack a GPU do not make the others wrong.
+TEST(VerdictInventory, NodesWithoutAGpuDoNotDecideForThoseWithIt) {
+  for (const double left : {0.0, 3.0})
+    for (const auto& [nodes, lacking] : {std::pair(3, 2), std::pair(8, 5), std::pair(64, 63)}) {
+      auto r = healthy(nodes);
+      auto& gpus = node_table(r).number[column::gpus];
+      gpus.assign(static_cast<std::size_t>(nodes), 4);
+      for (int i = 0; i < lacking; ++i) gpus[static_cast<std::size_t>(i)] = left;
+      const auto v = judge(r);
+      EXPECT_EQ(v.state, "INCONCLUSIVE") << nodes;
+      ASSERT_EQ(v.findings.size(), 1U) << nodes;
+      EXPECT_EQ(v.findings[0].members.size(), static_cast<std::size_t>(lacking));
+      EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
+      EXPECT_EQ(state_of(r, v, "node" + std::to_string(nodes - 1)), "PASS");
+      EXPECT_THAT(v.findings[0].text, HasSubstr("--expect-devices"));
+      r.config["options"] = Json{{"expect-devices", 3}};
+      EXPECT_EQ(judge(r).state, "WARN") << nodes;
+    }
+}
+
 }  // namespace
 }  // namespace assay
