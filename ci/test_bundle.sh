@@ -36,7 +36,11 @@ done
 # A library of a Python package, whose licence is in the package's record.
 mkdir -p "$work/lib" "$work/dist-info/extra/licenses"
 printf 'int extra;\n' | cc -x c -shared -o "$work/lib/libextra.so.7" -Wl,-soname,libextra.so.7 -
-"$script" --build "$build" --library "$work/lib/libextra.so.7" --output "$work/bundle.tar.gz" >"$work/made.txt" 2>&1 && fail 'packed without a licence'
+mkdir "$work/stub"
+printf '#!/bin/sh\n: >%s\n' "$work/staged" >"$work/stub/cmake" && chmod +x "$work/stub/cmake"
+PATH=$work/stub:$PATH "$script" --build "$build" --library "$work/lib/libextra.so.7" --output "$work/bundle.tar.gz" >"$work/made.txt" 2>&1 &&
+  fail 'packed without a licence'
+[ ! -e "$work/staged" ] || fail 'a library without a licence was refused after the bundle was begun'
 printf 'nvidia/lib/libextra.so.7,sha256=0,1\n' >"$work/dist-info/extra/RECORD"
 printf 'the licence of extra\n' >"$work/dist-info/extra/licenses/License.txt"
 "$script" --build "$build" --gpu --library "$work/lib/libextra.so.7" --output "$work/bundle.tar.gz" >"$work/made.txt" || fail 'bundle.sh failed'

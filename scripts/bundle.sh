@@ -52,6 +52,22 @@ driver='^(libcuda|libcudadebugger|libnvidia-.*|libnvcuvid|libnvoptix)\.so'
 # Used only where the machine has none of its own: what they load must fit the NICs and their drivers.
 rdma='^(libibverbs|librdmacm|libmlx[0-9]+|libefa|libmana|libibumad|libnl-3|libnl-route-3)\.so'
 
+# Libraries to be taken along are known, with their licences, before anything is copied. The licences lie in the records of Python's
+# packages, or near the libraries.
+sonames=() licences=()
+for library in ${extra[@]+"${extra[@]}"}; do
+  soname=$(readelf -d "$library" 2>/dev/null | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+  [ -n "$soname" ] || fail "--library: $library is no shared library"
+  directory=$(dirname "$(realpath "$library")")
+  records=("$directory"/../dist-info/*/RECORD "$directory"/../../../*.dist-info/RECORD)
+  record=$(grep -ls "/${library##*/}" "${records[@]}" | sed -n 1p || true)
+  licence=$(find ${record:+"${record%/*}"} "$directory" "$directory/.." -maxdepth 2 -type f -iregex '.*/\(licen[sc]e\|copying\|eula\)[^/]*' \
+    2>/dev/null | sed -n 1p || true)
+  [ -n "$licence" ] || [ -n "$(dpkg-query -S "$(realpath "$library")" 2>/dev/null)" ] || fail "--library: no licence lies near $library"
+  sonames+=("$soname")
+  licences+=("$licence")
+done
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -143,21 +159,13 @@ take_plugins() {  # LIBRARY SUBDIRECTORY NAME-PATTERN
 take_plugins libpmix pmix '*.so'
 take_plugins libucs ucx '*.so.[0-9]'
 take_plugins libhwloc hwloc 'hwloc_pci.so'  # others want X11, OpenCL or a driver
-# Libraries that assay opens by name. Their licences lie in the records of Python's packages, or near them.
-for library in ${extra[@]+"${extra[@]}"}; do
-  soname=$(readelf -d "$library" 2>/dev/null | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
-  [ -n "$soname" ] || fail "--library: $library is no shared library"
-  directory=$(dirname "$(realpath "$library")")
-  records=("$directory"/../dist-info/*/RECORD "$directory"/../../../*.dist-info/RECORD)
-  record=$(grep -ls "/${library##*/}" "${records[@]}" | sed -n 1p || true)
-  licence=$(find ${record:+"${record%/*}"} "$directory" "$directory/.." -maxdepth 2 -type f -iregex '.*/\(licen[sc]e\|copying\|eula\)[^/]*' \
-    2>/dev/null | sed -n 1p || true)
-  [ -n "$licence" ] || [ -n "$(dpkg-query -S "$(realpath "$library")" 2>/dev/null)" ] || fail "--library: no licence lies near $library"
-  cp -L "$library" "$stage/lib/shared/$soname"
-  realpath "$library" >>"$work/taken"
+# Libraries that assay opens by name.
+for i in "${!extra[@]}"; do
+  cp -L "${extra[i]}" "$stage/lib/shared/${sonames[i]}"
+  realpath "${extra[i]}" >>"$work/taken"
   mkdir -p "$stage/share/doc/assay/licences"
-  if [ -n "$licence" ]; then cp -L "$licence" "$stage/share/doc/assay/licences/${soname%%.*}"; fi
-  collect program "$stage/lib/shared/$soname"
+  if [ -n "${licences[i]}" ]; then cp -L "${licences[i]}" "$stage/share/doc/assay/licences/${sonames[i]%%.*}"; fi
+  collect program "$stage/lib/shared/${sonames[i]}"
 done
 if [ -n "$gpu" ]; then
   mkdir -p "$stage/libexec/tests" "$stage/share/assay/bench"
