@@ -185,7 +185,7 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, const Product& prod
   row.integers["digest"] = {product.whole ? gemm.digest(product.digest_s) : results::no_digest};
   row.integers["size"] = {product.size};
   row.integers["threads"] = {static_cast<std::uint64_t>(context.device.threads())};
-  context.record.parameter("repetitions", series.repetitions);
+  row.integers["repetitions"] = {series.repetitions};
   context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
 }
 
@@ -226,6 +226,7 @@ void declare(const GemmWork& work, Context& context) {
   record.declare_integers("digest", {}, {});
   record.declare_integers("threads", {}, {});
   record.declare_integers("size", {}, {});
+  record.declare_integers("repetitions", {}, {});
 }
 
 }  // namespace
