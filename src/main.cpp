@@ -2,8 +2,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <initializer_list>
 
+#include "base/bounds.hpp"
+#include "base/exit_code.hpp"
 #include "cli/cli.hpp"
 
 namespace {
@@ -15,6 +18,24 @@ void fill_standard_descriptors() {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
       return;  // the lowest free number is this one
 }
+
+/// OpenBLAS starts its threads while it is loaded: where `ulimit -v` does not allow that, it ends the process
+/// or waits for ever. Runs before libraries are initialized, so it calls nothing but the C library.
+void require_address_space() {
+  constexpr std::uint64_t libraries = 128U << 20;
+  const std::uint64_t needed = libraries + assay::stacks_bytes(), free = assay::free_address_space();
+  if (free >= needed) return;
+  char text[200];
+  const int length = std::snprintf(text, sizeof text,
+                                   "assay: the limit of the address space is %llu KiB too small to load the "
+                                   "libraries: raise it (ulimit -v)\n",
+                                   static_cast<unsigned long long>((needed - free + 1023) >> 10));
+  if (write(STDERR_FILENO, text, static_cast<std::size_t>(length)) != length) _exit(5);
+  _exit(static_cast<int>(assay::ExitCode::usage));
+}
+
+using Start = void (*)();
+[[gnu::section(".preinit_array"), gnu::used]] const Start before_libraries = require_address_space;
 
 }  // namespace
 

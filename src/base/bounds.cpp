@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/bounds.hpp"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <limits>
 
 namespace assay {
 namespace {
@@ -27,10 +30,13 @@ std::uint64_t bytes_of(const fs::path& path, int depth = 0) {
   return sum;
 }
 
-std::uint64_t address_space_bytes() {
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+std::uint64_t address_space_bytes() noexcept {
+  char text[32] = {};
+  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const bool read = ::read(file, text, sizeof text - 1) > 0;
+  ::close(file);
+  return read ? std::strtoull(text, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
 }
 
 }  // namespace
@@ -62,6 +68,22 @@ void bound_process(std::uint64_t input_bytes) noexcept {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, 10 + 10 * (input_bytes >> 20));
   limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{4} << 30) + 64 * input_bytes);
+}
+
+std::uint64_t free_address_space() noexcept {
+  rlimit space{};
+  if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<std::uint64_t>::max();
+  return space.rlim_cur - std::min<std::uint64_t>(space.rlim_cur, address_space_bytes());
+}
+
+std::uint64_t stacks_bytes() noexcept {
+  constexpr std::uint64_t without_limit = 2U << 20;  // what the C library takes then
+  cpu_set_t cpus;
+  rlimit stack{};
+  const int count = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  const bool limited = ::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur != RLIM_INFINITY;
+  return static_cast<std::uint64_t>(count) * (limited ? stack.rlim_cur : without_limit);
 }
 
 std::uint64_t most_open_files() noexcept {

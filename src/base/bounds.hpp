@@ -16,6 +16,12 @@ std::uint64_t input_bytes(const std::vector<std::string>& inputs);
 /// over, and forbids core files.
 void bound_process(std::uint64_t input_bytes) noexcept;
 
+/// Address space that this process may still take under `ulimit -v`; the largest number without a limit.
+/// Works before libraries are initialized.
+std::uint64_t free_address_space() noexcept;
+/// The stacks of one thread for each CPU that this process may use.
+std::uint64_t stacks_bytes() noexcept;
+
 /// How many files this process may have open at most, once raise_open_files() has been called.
 std::uint64_t most_open_files() noexcept;
 /// Lets this process have as many files open as the system allows it; returns how many.

@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/units.hpp"
@@ -84,9 +85,13 @@ void Arena::reserve(std::size_t bytes, Team& team) {
   // Mapped with room for alignment, which is given back: the arena then starts at thread 0's granule.
   void* map = mmap(nullptr, size + alignment, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (map == MAP_FAILED)
-    throw Error(ErrorKind::resource,
-                "cannot reserve " + format_bytes(bytes) + " of memory: " + std::string(std::strerror(errno)));
+  if (map == MAP_FAILED) {
+    const std::string why = std::strerror(errno);
+    throw Error(
+        ErrorKind::resource,
+        "cannot reserve " + format_bytes(bytes) + " of memory: " + why +
+            (free_address_space() < size + alignment ? " (limit of the address space: ulimit -v)" : ""));
+  }
   auto* begin = static_cast<std::byte*>(map);
   const std::size_t past = reinterpret_cast<std::uintptr_t>(begin) % alignment;
   const std::size_t skip = past == 0 ? 0 : alignment - past;

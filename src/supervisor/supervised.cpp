@@ -89,7 +89,17 @@ void require_open_files(const LaunchEnvironment& launch) {
                 ": raise it where ranks are started (ulimit -Hn " + std::to_string(needed) + ")");
 }
 
+/// MPI and the threads of a rank with an arena of the C library, before it takes memory to measure in.
+void require_address_space() {
+  constexpr std::uint64_t mpi = (192U + 128U) << 20;
+  const std::uint64_t needed = mpi + stacks_bytes(), free = free_address_space();
+  if (free < needed)
+    throw_usage("the limit of the address space is " + std::to_string((needed - free + 1023) >> 10) +
+                " KiB too small to start a rank: raise it where ranks are started (ulimit -v)");
+}
+
 int run_supervised(const SupervisorPlan& plan) {
+  require_address_space();
   LaunchEnvironment launch = launch_environment();
   if (!launch.launched || launch.rank < 0 || launch.size < 1) {
     launch.rank = 0;

@@ -149,6 +149,14 @@ class Output(harness.CliTest):
         self.assertRegex(second.stderr, r"^assay: r\.h5: a run is writing it \(process \d+ on \S+, in r\.h5\.partial\)\n$")
         self.assertEqual(self.left_behind(), ["r.h5"])
 
+    def test_a_small_address_space_is_told_and_not_waited_for(self):
+        for limit, told in [(150000, "to load the libraries"), (330000, "to start a rank")]:
+            with self.subTest(limit):
+                run = harness.execute(["bash", "-c", f"ulimit -v {limit}; '{harness.ASSAY}' run --suites selftest --launcher none --out r.h5"],
+                                      self.dir)
+                self.assert_code(run, 4)
+                self.assertRegex(run.stderr, rf"\Aassay: the limit of the address space is \d+ KiB too small {told}: raise it .*\(ulimit -v\)\n\Z")
+
     def test_limits_of_the_shell_are_named(self):
         self.assert_code(self.assay("simulate", "--nodes", "8", "-o", "s.h5"), 0)
         for limit, command, code, named in [("-f 10", "export s.h5 --csv -o e.csv", 3, "ulimit -f"), ("-s 64", "verdict s.h5", 4, "ulimit -s")]:
