@@ -84,7 +84,11 @@ site_log() {  # KIND CODE TEXT
 
 # The same of one node, also where the log cannot be written: nobody reads what a prolog prints.
 site_note() {  # KIND CODE TEXT
-  site_log "$1" "$2" "$(hostname -s): $3" 2>/dev/null || logger -t assay "$1 exit=$2 $3" 2>/dev/null || true
+  site_log "$1" "$2" "$(hostname -s): $3" 2>/dev/null || site_syslog "$@"
+}
+
+site_syslog() {  # KIND CODE TEXT
+  logger -t assay "$1 exit=$2 $3" 2>/dev/null || true
 }
 
 # For prolog.sh and healthcheck.sh, whose failure would keep jobs away: wrong settings end them with 0 and a line in the log.
@@ -100,7 +104,7 @@ site_load_or_leave() {  # KIND
     site_settings
     site_note "$1" 4 "not tested: $why"
   else
-    logger -t assay "$1 exit=4 not tested: $why" 2>/dev/null || true
+    site_syslog "$1" 4 "not tested: $why"
   fi
   exit 0
 }
@@ -151,7 +155,7 @@ site_hard_fault() {  # FILE
 # Starts a short run on all devices of this node, outside of any job. Beside other jobs only the GPUs of the job are loaded, which it
 # has alone; cores and memory are not.
 site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
-  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() options=(--require coverage) variable ranks
+  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() options=(--require coverage) variable
   # MPI would take the batch system's variables for those of this run.
   for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
   if [ -n "$others" ]; then
@@ -161,9 +165,10 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
       suites=inventory,gemm options=(--device cuda)
     fi
   fi
-  ranks=$ASSAY_RANKS
-  if [ "$ranks" = auto ] || [ -n "$others" ]; then ranks=$(launch_ranks_here); fi
-  if command -v mpirun >/dev/null; then launch=(mpirun --mca orte_execute_quiet 1 -n "$ranks" --oversubscribe --bind-to none); fi
+  if [ "$ASSAY_RANKS" = auto ] || [ -n "$others" ]; then ASSAY_RANKS=$(launch_ranks_here); fi
+  ASSAY_LAUNCH=''
+  if command -v mpirun >/dev/null; then ASSAY_LAUNCH='mpirun --mca orte_execute_quiet 1'; fi
+  launch_words
   # USR1 ends the run in order, with a file.
   exec timeout --signal=USR1 --kill-after=10 "$3" "${launch[@]}" "$ASSAY" run --level smoke --suites "$suites" "${options[@]}" --quiet --force \
     --out "$4" --json "${4%.h5}.json"

@@ -34,32 +34,25 @@ LocalMachine local_machine(int gpus) {
   machine.gpus = gpus;
   machine.mpirun = in_path("mpirun");
   std::set<std::int64_t> sockets;
-  std::set<std::pair<std::int64_t, std::int64_t>> cores;
-  for (const int cpu : allowed_cpus()) {
-    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", cpu);
-    const auto socket = read_integer(folder + "physical_package_id").value_or(0);
-    sockets.insert(socket);
-    cores.emplace(socket, read_integer(folder + "core_id").value_or(cpu));
-  }
+  const auto cpus = allowed_cpus();
+  for (const int cpu : cpus)
+    sockets.insert(
+        read_integer(fmt::format("/sys/devices/system/cpu/cpu{}/topology/physical_package_id", cpu))
+            .value_or(0));
   machine.sockets = std::max(1, static_cast<int>(sockets.size()));
-  machine.cores = std::max(1, static_cast<int>(cores.size()));
+  machine.cpus = std::max(1, static_cast<int>(cpus.size()));
+  machine.yield_told = std::getenv("OMPI_MCA_mpi_yield_when_idle") != nullptr;
   return machine;
 }
 
 std::vector<std::string> local_launcher(const LocalMachine& machine) {
   const int ranks = machine.gpus > 0 ? machine.gpus : machine.sockets;
   if (ranks < 2 || !machine.mpirun) return {};
-  std::vector<std::string> words{"mpirun", "--mca", "orte_execute_quiet", "1", "-n", std::to_string(ranks)};
-  const auto add = [&](std::initializer_list<const char*> more) {
-    words.insert(words.end(), more.begin(), more.end());
-  };
-  const int each = machine.cores / ranks;
-  if (machine.gpus == 0)
-    add({"--map-by", "socket", "--bind-to", "socket"});
-  else if (each < 1)
-    add({"--oversubscribe", "--bind-to", "none"});
-  else
-    words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", each), "--bind-to", "core"});
+  std::vector<std::string> words{
+      "mpirun",    "--mca", "orte_execute_quiet", "1", "-n", std::to_string(ranks), "--oversubscribe",
+      "--bind-to", "none"};
+  if (ranks <= machine.cpus && !machine.yield_told)
+    words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "0"});
   return words;
 }
 

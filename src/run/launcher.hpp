@@ -13,13 +13,15 @@ namespace assay {
 struct LocalMachine {
   int gpus = 0;     ///< that this build can measure with
   int sockets = 1;  ///< with CPUs that this process may use
-  int cores = 1;    ///< that this process may use
+  int cpus = 1;     ///< that this process may use
   bool mpirun = true;
+  bool yield_told = false;  ///< the environment says whether ranks that wait yield their core
 };
 LocalMachine local_machine(int gpus);
 
-/// mpirun with one rank per GPU, or per socket where there is none, each bound to its cores. Empty where one
-/// rank does, which needs no launcher, or where there is no mpirun.
+/// mpirun with one rank per GPU, or per socket where there is none. Unbound, as scripts/launch.sh starts
+/// them: each takes its share, and no core is left out. Empty where one rank does, which needs no launcher,
+/// or where there is no mpirun.
 std::vector<std::string> local_launcher(const LocalMachine& machine);
 
 /// The words of a launcher's command line, quoted as for a shell. `{exclude}` in a word becomes the nodes

@@ -13,15 +13,16 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Nodes = std::set<std::string>;
 
-TEST(Launcher, ARankPerGpuElsePerSocketBoundToItsCores) {
+TEST(Launcher, ARankPerGpuElsePerSocketUnboundAsInTheScripts) {
   EXPECT_THAT(local_launcher({0, 1, 16, true}), IsEmpty());  // one rank needs none
   EXPECT_THAT(local_launcher({0, 2, 32, false}), IsEmpty());
   EXPECT_THAT(local_launcher({0, 2, 32, true}),
-              ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n", "2", "--map-by", "socket",
-                          "--bind-to", "socket"));
-  EXPECT_THAT(local_launcher({8, 2, 64, true}),
-              ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n", "8", "--map-by", "slot:PE=8",
-                          "--bind-to", "core"));
+              ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n", "2", "--oversubscribe",
+                          "--bind-to", "none", "--mca", "mpi_yield_when_idle", "0"));
+  // No core of 64 may be left out where they do not divide.
+  EXPECT_THAT(local_launcher({6, 2, 64, true, true}),
+              ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n", "6", "--oversubscribe",
+                          "--bind-to", "none"));
   EXPECT_THAT(local_launcher({8, 1, 4, true}), ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n",
                                                            "8", "--oversubscribe", "--bind-to", "none"));
   EXPECT_THAT(local_launcher({1, 2, 64, true}), IsEmpty());
