@@ -41,7 +41,9 @@ ExitCode compare_command(const Parsed& parsed) {
   const auto b = verdict::read_run_list(parsed.positionals[1], verdict::IndexUse::read);
   check_given_once("compare", a, {parsed.positionals[0]});
   check_given_once("compare", b, {parsed.positionals[1]});
-  const verdict::CompareResult result = verdict::compare(a, b, options);
+  verdict::CompareResult result = verdict::compare(a, b, options);
+  result.given_a = parsed.positionals[0];
+  result.given_b = parsed.positionals[1];
   Attempts attempt;
   attempt([&] {
     if (values.has("json"))

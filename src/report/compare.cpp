@@ -19,10 +19,11 @@ using verdict::MetricComparison;
 using verdict::Ratio;
 using verdict::Relation;
 
-std::string files_of(const std::vector<verdict::RunSource>& runs) {
+/// What was typed, and of a directory or list what it holds.
+std::string files_of(const std::vector<verdict::RunSource>& runs, const std::string& given) {
   std::string text = runs.empty() ? "nothing" : runs.front().file;
   if (runs.size() > 1) text += fmt::format(" and {} more", runs.size() - 1);
-  return text;
+  return given.empty() || given == text ? text : given + " (" + text + ")";
 }
 
 std::string ratio_text(const Ratio& r) {
@@ -104,10 +105,11 @@ std::string compare_text(const CompareResult& result, const verdict::CompareOpti
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   const std::string rule(width, '-');
   std::string out = wrap(fmt::format("A  {} node{}: {}", result.nodes_a, result.nodes_a == 1 ? "" : "s",
-                                     files_of(result.a)),
+                                     files_of(result.a, result.given_a)),
                          width, 3) +
                     wrap(fmt::format("B  {} node{}, {} of them also in A: {}", result.nodes_b,
-                                     result.nodes_b == 1 ? "" : "s", result.nodes_common, files_of(result.b)),
+                                     result.nodes_b == 1 ? "" : "s", result.nodes_common,
+                                     files_of(result.b, result.given_b)),
                          width, 3) +
                     rule + "\n";
   std::vector<const MetricComparison*> order;
@@ -166,6 +168,8 @@ std::string compare_json(const CompareResult& result, const verdict::CompareOpti
                   {"nodes_a", result.nodes_a},
                   {"nodes_b", result.nodes_b},
                   {"nodes_common", result.nodes_common},
+                  {"given_a", result.given_a},
+                  {"given_b", result.given_b},
                   {"a", json_of(result.a)},
                   {"b", json_of(result.b)},
                   {"metrics", std::move(metrics)},

@@ -68,6 +68,7 @@ struct MetricComparison {
 
 struct CompareResult {
   std::vector<RunSource> a, b;
+  std::string given_a, given_b;  ///< file, directory or list that the sides were read from, as typed
   std::size_t nodes_a = 0, nodes_b = 0, nodes_common = 0;
   std::vector<MetricComparison> metrics;
   std::vector<std::string> notes;

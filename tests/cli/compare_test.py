@@ -11,13 +11,21 @@ MAKE_RUN = os.environ["ASSAY_MAKE_RUN"]
 
 class FleetTest(harness.CliTest):
     def make(self, name, **keys):
-        (self.dir / name).parent.mkdir(exist_ok=True)
+        (self.dir / name).parent.mkdir(parents=True, exist_ok=True)
         result = harness.execute([MAKE_RUN, name, *(f"{key}={value}" for key, value in keys.items())], self.dir)
         assert result.returncode == 0, result.stderr
         return name
 
 
 class Compare(FleetTest):
+    def test_two_directories_with_files_of_one_name_are_told_apart(self):
+        self.make("a/run/x.h5")
+        self.make("b/run/x.h5", seed=2)
+        told = self.assay("compare", "a/run", "b/run", "--json", "c.json").stdout
+        self.assertRegex(told, r"(?m)^A  8 nodes: a/run \(x\.h5\)$")
+        self.assertRegex(told, r"(?m)^B  .*: b/run \(x\.h5\)$")
+        self.assertEqual([json.loads((self.dir / "c.json").read_text())[key] for key in ("given_a", "given_b")], ["a/run", "b/run"])
+
     def test_the_exit_code_tells_same_from_slower_and_faster(self):
         self.make("a.h5")
         self.make("b.h5", seed=2)
