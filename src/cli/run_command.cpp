@@ -174,12 +174,7 @@ void check_out(const Config& config) {
   if (!speaks_for_all() || !config.options.has("out")) return;
   const std::string file = file_of_segment(config, 1).string();
   check_results_output("--out", file, config.force);
-  const auto partial = results::partial_of(file);
-  std::error_code ignored;
-  if (!config.force && std::filesystem::exists(partial, ignored))
-    throw_usage(
-        fmt::format("{} exists: a run is writing it, or was interrupted (assay recover, --resume, --force)",
-                    partial.string()));
+  if (!config.force) results::check_no_partial(file);
 }
 
 }  // namespace

@@ -25,7 +25,6 @@
 namespace assay::results {
 namespace {
 
-/// Says who stands in the way and what can be done about it.
 [[noreturn]] void fail_stale(const Path& partial, const Path& file) {
   const auto owner = read_owner(partial);
   std::string who;
@@ -192,6 +191,10 @@ Writer::~Writer() = default;
 
 Path partial_of(const Path& file) { return file.string() + ".partial"; }
 
+void check_no_partial(const Path& file) {
+  if (is_there(partial_of(file))) fail_stale(partial_of(file), file);
+}
+
 Writer Writer::create(const Path& file, const Start& start, bool force, const Path& spool) {
   check_start(start);
   auto impl = std::make_unique<Impl>();
@@ -204,10 +207,10 @@ Writer Writer::create(const Path& file, const Start& start, bool force, const Pa
   if (std::filesystem::is_directory(file)) throw_usage(file.string() + " is a directory");
   if (!force && is_there(file))
     throw_usage(file.string() + " exists: choose another name, or overwrite it with --force");
-  if (is_there(impl->partial)) {
-    if (!force) fail_stale(impl->partial, file);
+  if (!force)
+    check_no_partial(file);
+  else if (is_there(impl->partial))
     clear_stale(impl->partial);
-  }
   if (::mkdir(impl->partial.c_str(), 0777) != 0) {
     if (errno == EEXIST) fail_stale(impl->partial, file);  // another run was faster
     throw_usage("cannot create " + impl->partial.string() + ": " + std::strerror(errno));

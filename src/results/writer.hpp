@@ -92,6 +92,10 @@ class Writer {
 /// The partial directory that belongs to a results file: NAME.h5 -> NAME.h5.partial.
 std::filesystem::path partial_of(const std::filesystem::path& file);
 
+/// Throws Error(usage) where the partial directory of a results file exists: who writes it or wrote it, and
+/// what can be done.
+void check_no_partial(const std::filesystem::path& file);
+
 /// Makes `out` from a partial directory. Nothing is lost if it fails. Throws Error(data) or Error(io).
 void recover(const std::filesystem::path& partial, const std::filesystem::path& out, bool force);
 

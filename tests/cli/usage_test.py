@@ -41,6 +41,12 @@ class Names(harness.CliTest):
         self.assert_error(["run", "--resume", "x.h5.partial", "--level", "soak", "--duration", "2h"],
                           "--resume: soak")
 
+    def test_plan_and_run_tell_the_same_of_a_file_that_is_not_finished(self):
+        (self.dir / "x.h5.partial").mkdir()
+        told = {self.assay(command, "--suites", "selftest", "--launcher", "none", "--out", "x.h5").stderr for command in ("plan", "run")}
+        self.assertEqual(len(told), 1, told)
+        self.assertIn("x.h5.partial exists: finish it with 'assay recover x.h5.partial -o x.h5'", told.pop())
+
     def test_nodes_that_take_part(self):
         self.assert_error(["run", "--only", "nosuch[1-3]"], "--only: 'nosuch1'")
         self.assert_error(["run", "--exclude", "*"], "--exclude:")
