@@ -113,6 +113,7 @@ struct Writer::Impl {
   std::uint64_t written = 0, budget = ~std::uint64_t{0};
   bool remove_at_end = false;
   std::optional<EventRow> resumption;  ///< until it is told
+  std::optional<Start> injected;       ///< of a run that goes on with faults: stored when it does
 
   ~Impl() {
     if (remove_at_end) remove_partial(partial);
@@ -258,15 +259,20 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
   impl->take_stored(reader);
   Start grown = std::move(reader.start);
   grown.entities = impl->known;
-  grown.info.injected = grown.info.injected || start.info.injected;
   write_durable(impl->partial / "plan.json", dump_sealed(start_to_json(grown)) + "\n");
   impl->resumption = {
       info.elapsed_s, -1, "resumed",
       std::to_string(impl->names.size()) + " cases were there; resumed by " + start.info.command_line};
+  if (start.info.injected && !grown.info.injected) {
+    grown.info.injected = true;
+    impl->injected = std::move(grown);
+  }
   return Writer(std::move(impl));
 }
 
 void Writer::go_on() {
+  if (const auto start = std::exchange(impl_->injected, {}))
+    write_durable(impl_->partial / "plan.json", dump_sealed(start_to_json(*start)) + "\n");
   if (const auto event = std::exchange(impl_->resumption, {})) add_event(*event);
 }
 

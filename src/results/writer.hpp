@@ -48,7 +48,7 @@ class Writer {
   /// Throws Error(usage) in one line when the owner lives or another run is faster, when NAME.h5 exists
   /// (without `force`), or when `start` differs from the run that is resumed (see `resume_problem`).
   static Writer resume(const std::filesystem::path& partial, const Start& start, bool force);
-  /// After `resume`, when the set-up has succeeded: stores the event `resumed`.
+  /// After `resume`, when the set-up has succeeded: stores the event `resumed`, and that faults are injected.
   void go_on();
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;

@@ -203,17 +203,23 @@ TEST_P(Resume, EndOfAnAbortedRunIsForgotten) {
 
 TEST_P(Resume, AStartThatFailsKeepsWhatWasMeasured) {
   crash_after(8);
+  auto with_faults = example::start(cases);
+  with_faults.info.injected = true;
   for (int i = 0; i < 2; ++i) {  // the same process may try again
-    Writer writer = Writer::resume(partial_, example::start(cases), false);
+    Writer writer = Writer::resume(partial_, with_faults, false);
     writer.discard();
   }
   const Results left = load(partial_);
+  EXPECT_FALSE(left.info.injected);
   EXPECT_THAT(left.cases, SizeIs(8));
   EXPECT_THAT(left.events, SizeIs(1));  // no attempt that failed is told as a resumption
-  Writer writer = Writer::resume(partial_, example::start(cases), false);
+  Writer writer = Writer::resume(partial_, with_faults, false);
   EXPECT_THAT(writer.stored(), SizeIs(7));
+  writer.go_on();
+  EXPECT_TRUE(load(partial_).info.injected);
   go_on(writer);
-  expect_whole_run();
+  EXPECT_TRUE(load(file_).info.injected);
+  EXPECT_THAT(load(file_).cases, SizeIs(cases));
 }
 
 TEST_P(Resume, NamesTheFirstDifference) {
