@@ -175,6 +175,7 @@ double parse_quantity(std::string_view text, std::string& base_unit) {
 
 std::string format_quantity(double value, std::string_view unit) {
   if (std::isnan(value)) return "n/a";
+  if (std::isinf(value)) return value > 0 ? "infinite" : "-infinite";
   if (unit == "count") return printed(std::fabs(value) < 1e15 ? "%.0f" : "%.4g", value);
   if (unit == "1" || unit.empty()) return printed("%.4g", value);
   const std::string suffix(unit);
@@ -183,7 +184,7 @@ std::string format_quantity(double value, std::string_view unit) {
     if (u.symbol == unit) known = &u;
   }
   const double size = std::fabs(value);
-  if (known == nullptr || size == 0 || !std::isfinite(value)) return printed("%.4g ", value) + suffix;
+  if (known == nullptr || size == 0) return printed("%.4g ", value) + suffix;
   // Four digits are rounded first, so that 999.99 kB/s becomes 1 MB/s and not 1000 kB/s.
   constexpr double rounds_up = 0.99995;
   if (known->large && size >= 1e3 * rounds_up) {

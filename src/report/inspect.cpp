@@ -85,9 +85,9 @@ std::string metric_line(const Results& r, const results::CaseData& c, const resu
                     right(percent_text(d.spread), 8) + "  " + left(samples, 11) +
                     fit(worst, width - fixed_width) + "\n";
   if (d.infinite > 0)
-    out += wrap(fmt::format("    infinite values: {}{}", d.first_infinite,
-                            d.infinite > 1 ? fmt::format(" and {} more", d.infinite - 1) : ""),
-                width, 6);
+    out += "    " + wrap(fmt::format("infinite values: {}{}", d.first_infinite,
+                                     d.infinite > 1 ? fmt::format(" and {} more", d.infinite - 1) : ""),
+                         width - 4, 6);
   return out;
 }
 

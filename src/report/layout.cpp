@@ -90,7 +90,7 @@ std::string valid_utf8(const std::string& text) {
 }
 
 std::string percent_text(double fraction) {
-  if (std::isnan(fraction)) return "-";
+  if (!std::isfinite(fraction)) return "-";
   std::string text = fmt::format("{:.1f}%", 100.0 * fraction);
   return text == "-0.0%" ? text.substr(1) : text;
 }

@@ -23,8 +23,8 @@ std::string time_line(double ran_s, double budget_s);
 std::string verdict_text(const results::VerdictData& verdict, const Style& style);
 /// Contents of a results file as text: `assay inspect`.
 std::string inspect_text(const results::Results& results, const std::string& file, const Style& style);
-/// One row per node, device, numa domain, NIC with its state and the medians of its metrics: `assay export
-/// --table`.
+/// Nodes, devices, numa domains and NICs: a row with the state, then rows with medians, as many metrics
+/// beside each other as fit: `assay export --table`.
 std::string table_text(const results::Results& results, const results::VerdictData& verdict,
                        const Style& style);
 

@@ -240,7 +240,14 @@ TEST(Report, InspectCountsRetestsApartAndNamesInfiniteParts) {
   EXPECT_THAT(text, HasSubstr(", 1 measured again"));
   EXPECT_THAT(text, HasSubstr("1 changed, 1 unreadable, 1 unsupported"));
   EXPECT_THAT(text, HasSubstr("selftest       gemm: injected 2 caught 2"));
-  EXPECT_THAT(text, HasSubstr("infinite values: node2/cores0-1\n"));
+  EXPECT_THAT(text, HasSubstr("\n    infinite values: node2/cores0-1\n"));
+  // Half of the samples of all: so are the medians.
+  auto& all = first_case(r).metrics.front().values;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i % 2 == 0 ? HUGE_VAL : 1e11;
+  const auto table = report::table_text(r, judge(r), {});
+  EXPECT_THAT(table, HasSubstr("        infinite"));
+  for (const auto& shown : {report::inspect_text(r, "run.h5", {}), table})
+    EXPECT_THAT(shown, Not(testing::ContainsRegex("inf( |%)")));
   EXPECT_THAT(text, HasSubstr("  what_it_is                     1 FLOP/s    0.0%  n=24       \n"));
 }
 
@@ -254,9 +261,25 @@ TEST(Report, TableHasOneRowPerPart) {
                 ? 1U
                 : 0U;
   }
-  EXPECT_EQ(rows, 12U);
+  EXPECT_EQ(rows, 15U);  // 12 parts, and 3 devices with their rates
   EXPECT_THAT(text, HasSubstr("[1] gemm/fp32-n2048-together:throughput"));
   EXPECT_THAT(text, HasSubstr("NOT_TESTED"));
+}
+
+TEST(Report, TableOfManyMetricsAndLongReasonsFitsAPage) {
+  auto r = healthy(64, 2);
+  for (int i = 0; i < 7; ++i) {
+    r.cases.push_back(first_case(r));
+    r.cases.back().name = "fp64-n16384-a-rather-long-name-of-a-case-together-" + std::to_string(i);
+  }
+  auto v = judge(r);
+  for (auto& e : v.entities) e.reason = "a reason that takes more than the rest of the line beside its part";
+  for (const int width : {80, 120}) {
+    const auto text = report::table_text(r, v, {width, false});
+    expect_width(text, static_cast<std::size_t>(width));
+    EXPECT_THAT(text, HasSubstr("[8] gemm/fp64-n16384-a-rather-long-name-of-a-case-together-6:throughput"));
+    EXPECT_THAT(text, HasSubstr("node63/cores2-3"));
+  }
 }
 
 TEST(Report, JsonNamesEverything) {
