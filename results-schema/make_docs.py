@@ -20,7 +20,7 @@ def allowed(field, schema):
     if "values" not in field:
         return "→ row of /entities" if field.get("refers") == "entities" else ""
     name = field["values"]
-    return "a unit" if name == "units" else ", ".join(str(v) for v in schema["values"][name])
+    return "a unit" if name == "units" else ", ".join(str(v) if v != "" else "empty" for v in schema["values"][name])
 
 
 def fields(items, schema, dims=False):

@@ -157,7 +157,7 @@ CommandSpec export_command_spec() {
       "assay export FILE --csv|--jsonl|--table [-o OUT]",
       {{"FILE", "results file, or the .partial directory of a run", true, {}}},
       {make_option("csv", OptionKind::flag, "", "every sample, comma separated"),
-       make_option("jsonl", OptionKind::flag, "", "every sample, one JSON object per line"),
+       make_option("jsonl", OptionKind::flag, "", "every sample and finding, one JSON object per line"),
        make_option("table", OptionKind::flag, "", "one row per node, device and NIC with its state"),
        make_option("output", OptionKind::path, "OUT", "write to this file instead of standard output", 'o'),
        shared("color"), shared("no-color")},

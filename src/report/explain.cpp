@@ -32,7 +32,10 @@ std::string finding_facts(const results::Finding& f) {
   if (f.controls) text += fmt::format(", controls {}", *f.controls);
   if (f.p_adjusted) text += fmt::format(", p {:.2g}", *f.p_adjusted);
   if (!f.stratum.empty()) text += ", stratum " + group_words(f.stratum);
-  text += f.confirmed ? ", confirmed" : ", not confirmed";
+  const std::string confirmation = confirmation_words(f);
+  text += f.confirmed ? ", confirmed" + (confirmation.empty() ? "" : " (" + confirmation + ")")
+                      : ", not confirmed";
+  if (f.uncertainty) text += ", uncertain by " + percent_text(*f.uncertainty);
   if (!f.since.empty()) text += ", since " + f.since;
   if (!f.evidence.empty()) text += ", evidence " + f.evidence;
   return text;

@@ -289,10 +289,8 @@ std::string notes_text(const VerdictData& verdict, std::size_t width) {
       out += wrap("INFO  " + f.text, width, 6);
       continue;
     }
-    const auto at = f.text.find("uncertain by ");
-    const double by = at == std::string::npos ? 0 : std::strtod(f.text.c_str() + at + 13, nullptr);
-    if (by <= most) continue;
-    most = by;
+    if (f.uncertainty.value_or(0) <= most) continue;
+    most = f.uncertainty.value_or(0);
     worst = f.text;
   }
   if (worst.empty()) return out;

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "base/units.hpp"
 
@@ -45,6 +48,21 @@ std::string level_words(const std::string& level) {
   if (level == "extended") return std::string("up to 2 h, acceptance; ") + open;
   if (level == "soak") return std::string("burn-in; ") + open;
   return "";
+}
+
+std::string confirmation_words(const results::Finding& f) {
+  static constexpr std::array<std::pair<std::string_view, const char*>, 9> words{
+      {{"fact", "a fact"},
+       {"retest", "measured again"},
+       {"others", "others that are as slow were measured again and confirmed"},
+       {"blocks", "it lasted, in several blocks of samples over a minute"},
+       {"runs", "the run before showed it too; not measured again"},
+       {"counter", "its throttle counter rose meanwhile"},
+       {"interval", "the whole 95 % interval lies beyond the bound; not measured again"},
+       {"exact", "an exact count"},
+       {"size", "by its size; not measured again"}}};
+  const auto* at = std::ranges::find(words, f.confirmed_by, &std::pair<std::string_view, const char*>::first);
+  return at == words.end() ? "" : at->second;
 }
 
 std::string group_words(const std::string& stratum) {

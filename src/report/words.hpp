@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "results/model.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::report {
@@ -13,6 +14,8 @@ namespace assay::report {
 std::string pass_words(const verdict::Judgement& j);
 /// What a level measures and what FAILs at it; empty for an unknown level.
 std::string level_words(const std::string& level);
+/// What confirms a finding; empty where it is not confirmed or an earlier version did not store it.
+std::string confirmation_words(const results::Finding& f);
 /// Which false alarms the calculated rate counts, and which it does not.
 inline constexpr const char* false_alarm_scope =
     "of comparisons with peers; limits, hardware rates and earlier runs are not counted: a limit above what "

@@ -252,6 +252,14 @@ void export_csv(const Results& r, std::ostream& out) {
 
 void export_jsonl(const Results& r, std::ostream& out) {
   out << dump(run_json(r.info)) << '\n';
+  if (r.verdict) {
+    const Json verdict = verdict_to_json(*r.verdict);
+    for (const Json& finding : verdict.at("findings")) {
+      Json json{{"record", "finding"}, {"run_id", r.info.run_id}};
+      json.update(finding);
+      out << dump(json) << '\n';
+    }
+  }
   JsonLines lines(r, out);
   for (const CaseData& c : r.cases) {
     out << dump(case_json(c)) << '\n';

@@ -15,8 +15,9 @@ namespace assay::results {
 /// were not taken are left out; a measured NaN is `nan`. Numbers have 17 significant digits.
 void export_csv(const Results& results, std::ostream& out);
 
-/// The same as JSON objects, one per line, told apart by `record`: one `run`, then for every case a `case`
-/// (with its parameters, so that skipped ones appear too), its `sample`s and its `array`s. As in --json, NaN
+/// The same as JSON objects, one per line, told apart by `record`: one `run`, a `finding`
+/// for each of the stored verdict, then for every case a `case` (with its parameters, so that skipped ones
+/// appear too), its `sample`s and its `array`s. As in --json, NaN
 /// is null and infinities are the texts "inf" and "-inf".
 void export_jsonl(const Results& results, std::ostream& out);
 

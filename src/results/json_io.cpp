@@ -79,6 +79,7 @@ void from_object(const Json& json, Row& row) {
     // From an earlier version: the row keeps what it is made with.
     const char* table = std::is_same_v<Row, PlanRow>    ? "/plan"
                         : std::is_same_v<Row, EventRow> ? "/events"
+                        : std::is_same_v<Row, Finding>  ? "/verdict/findings"
                                                         : "";
     if (*table != 0 && json.is_object() && !json.contains(name) &&
         !Schema::get().table(table).column(name).required)

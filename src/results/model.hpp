@@ -188,8 +188,16 @@ struct Finding {
   std::optional<std::int64_t> samples, controls;
   std::string stratum;
   bool confirmed = false;
+  /// fact|retest|others|blocks|runs|counter|interval|exact|size; empty if not confirmed, or in an older file
+  std::string confirmed_by;
   std::optional<double> p_adjusted;
+  std::optional<double> uncertainty;  ///< of a noisy metric: 4 standard errors of its median, relative
   std::string since, action, evidence, text;  ///< `text`: one line for people
+
+  void confirm(const std::string& by) {
+    confirmed = !by.empty();
+    confirmed_by = by;
+  }
 };
 
 struct EntityState {

@@ -118,7 +118,9 @@ void describe(Of<Finding>, V&& v) {
   v("controls", &Finding::controls);
   v("stratum", &Finding::stratum);
   v("confirmed", &Finding::confirmed);
+  v("confirmed_by", &Finding::confirmed_by);
   v("p_adjusted", &Finding::p_adjusted);
+  v("uncertainty", &Finding::uncertainty);
   v("since", &Finding::since);
   v("action", &Finding::action);
   v("evidence", &Finding::evidence);

@@ -110,8 +110,10 @@ class BaselineJudge {
     }
     if (measured < constants::population_min || faults < measured) return;
     for (auto& c : all)
-      if (!c.measured && c.low.deficit - constants::interval_z * c.low.error > delta)
-        c.claim.fault = c.claim.confirmed = true;
+      if (!c.measured && !c.claim.fault && c.low.deficit - constants::interval_z * c.low.error > delta) {
+        c.claim.fault = true;
+        c.claim.confirmed_by = "others";
+      }
   }
 
   /// Healthy parts differ: a warning needs more than that.
@@ -171,7 +173,8 @@ class BaselineJudge {
     Claim c;
     c.deficit = median(deficits);
     c.low = c.high = results::not_taken;
-    c.fault = c.confirmed = fault;
+    c.fault = fault;
+    c.confirmed_by = low.front().claim.confirmed_by;
     for (const auto& [l, claim, measured] : low) c.n += l.score->n;
     auto f = reference_finding(j_, s, *worst->part, *worst->score, c, median(references), "slow",
                                what(*worst->reference));

@@ -209,7 +209,7 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   if (confirmed) f.ci_low = -std::expm1(-a.low);
   f.samples = slow.samples;
   f.controls = static_cast<std::int64_t>(scores.units.size()) - 1;
-  f.confirmed = confirmed;
+  f.confirm(confirmed ? "retest" : "");
   if (!std::isnan(slow.p)) f.p_adjusted = std::min(1.0, slow.p);
   f.action = "TRIAGE";
   const bool imported = s.is_imported();

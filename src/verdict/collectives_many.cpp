@@ -135,7 +135,7 @@ results::Finding finding_of(const Judgement& j, const Series& s, std::int32_t ro
   f.reference_kind = "peers";
   f.deficit = -std::expm1(value - many.fast);
   f.controls = static_cast<std::int64_t>(many.best.size()) - 1;
-  f.confirmed = retested && !cleared && row >= 0;
+  f.confirm(retested && !cleared && row >= 0 ? "retest" : "");
   f.action = "TRIAGE";
   return f;
 }

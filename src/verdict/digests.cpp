@@ -217,7 +217,7 @@ void tell_tie(Judgement& j, const Outcome& o) {
     rows.push_back(o.c->entity[e]);
     f.members.push_back(j.entities.name(o.c->entity[e]));
   }
-  f.confirmed = false;
+  f.confirm("");
   f.suite = o.c->suite;
   f.metric = o.c->path() + ":" + o.array->name;
   f.action = "TRIAGE";

@@ -132,7 +132,6 @@ class Impossible {
     f.better = results::to_string(dead.metric->better);
     f.samples = static_cast<std::int64_t>(dead.row.taken);
     if (std::isfinite(dead.row.example)) f.value = dead.row.example;
-    f.confirmed = true;
     f.action = "TRIAGE";
     f.since = c.started;
     f.evidence = "/cases/" + c.path() + "/" + dead.metric->name;

@@ -193,7 +193,7 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   f.ci_high = quantile(shown.deficits, 0.975);
   f.samples = static_cast<std::int64_t>(shown.samples);
   f.controls = static_cast<std::int64_t>(shown.ranks) - 1;
-  f.confirmed = confirmed;
+  f.confirm(confirmed ? "retest" : "");
   f.p_adjusted = shown.p();
   if (s->first != nullptr) f.since = s->first->started;
   f.action = confirmed ? "TRIAGE" : "MONITOR";

@@ -98,12 +98,13 @@ void Join::take_findings(const std::string& file, const std::vector<results::Fin
     const bool worst = f.severity != known.finding.severity
                            ? worse(f.severity, known.finding.severity)
                            : f.deficit.value_or(0) > known.finding.deficit.value_or(0);
-    const bool confirmed = known.finding.confirmed || f.confirmed;
+    const results::Finding sure = known.finding.confirmed ? known.finding : f;
     if (worst) {
       known.finding = f;
       known.finding.evidence = file + ":" + f.evidence;
     }
-    known.finding.confirmed = confirmed;
+    known.finding.confirmed = sure.confirmed;
+    known.finding.confirmed_by = sure.confirmed_by;
   }
 }
 

@@ -147,7 +147,7 @@ class HistoryJudge {
       const double t =
           t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)),
                      constants::retest_degrees);
-      retest.lasting = retest.lasting || change.before->last - t * h.scale > delta;
+      if (retest.lasting.empty() && change.before->last - t * h.scale > delta) retest.lasting = "runs";
       c = settle_claim(j_, *change.score, change.deficit, error, delta, retest,
                        change.base + drift - retest.log_rate, std::hypot(retest.standard_error, h.scale),
                        candidates);
@@ -167,7 +167,7 @@ class HistoryJudge {
               (in_a_row == 1 ? " run" : " runs in a row") + ", since " + f.since;
     if (change.before != nullptr && accepted(s, change)) {
       f.severity = "INFO";
-      f.confirmed = false;
+      f.confirm("");
       f.text += ", accepted by a limit that names it";
     }
     j_.add(std::move(f), change.part->entities);

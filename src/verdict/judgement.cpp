@@ -88,7 +88,7 @@ results::Finding Judgement::about(std::int32_t row, const std::string& severity,
   f.level = entities.kind(row);
   f.name = entities.name(row);
   f.id = entities.id(row);
-  f.confirmed = claim == "fact";
+  if (claim == "fact") f.confirm("fact");
   return f;
 }
 

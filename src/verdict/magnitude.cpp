@@ -36,25 +36,30 @@ std::string name_of(const Judgement& j, const SeriesRow& row) {
 
 namespace {
 
-/// By its own samples, whatever the level.
-bool surely_below(const Below& b) {
-  if (b.lasting) return true;
+/// By its own samples, whatever the level: what makes it sure, empty if nothing does.
+std::string surely_below(const Below& b) {
+  if (b.lasting) return "blocks";
   const double low = interval(b).first;
   // A count is exact when read once; a rate seen once or twice is not.
-  if (std::isnan(low))
-    return b.exact || deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
-  return low > 0;
+  const bool coarse = deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
+  if (std::isnan(low) ? !b.exact && !coarse : low <= 0) return "";
+  if (b.retested) return "retest";
+  if (!std::isnan(low)) return "interval";
+  return b.exact ? "exact" : "size";
+}
+
+/// What confirms it, empty if nothing does.
+std::string confirmation_of(const Judgement& j, const Below& b) {
+  const bool coarse =
+      !b.lasting && deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
+  return coarse || j.results.info.level != "smoke" ? surely_below(b) : "";
 }
 
 }  // namespace
 
-bool cleared(const Below& b) { return b.retested && !surely_below(b); }
+bool cleared(const Below& b) { return b.retested && surely_below(b).empty(); }
 
-bool confirmed_below(const Judgement& j, const Below& b) {
-  const bool coarse =
-      !b.lasting && deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
-  return surely_below(b) && (coarse || j.results.info.level != "smoke");
-}
+bool confirmed_below(const Judgement& j, const Below& b) { return !confirmation_of(j, b).empty(); }
 
 namespace {
 
@@ -70,14 +75,15 @@ std::string standing_of(const Series& s, const Below& b, bool confirmed) {
 
 results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
                            const std::string& reference_kind, const std::string& what) {
-  const bool confirmed = confirmed_below(j, b);
+  const std::string by = confirmation_of(j, b);
+  const bool confirmed = !by.empty();
   const bool gone = b.retested && deficit_of(b.value, b.reference, b.higher_is_better) <= 0;
   auto f = j.about(s, b.entity,
                    confirmed    ? "FAIL"
                    : cleared(b) ? "INFO"
                                 : "WARN",
                    "magnitude", gone ? "intermittent" : "slow");
-  f.confirmed = confirmed;
+  f.confirm(by);
   if (!j.entities.valid(b.entity) && b.row != nullptr) {
     f.name = name_of(j, *b.row);
     f.level = s.kind;
@@ -109,7 +115,6 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
   std::vector<double> values, references;
   std::vector<std::int32_t> rows;
   std::int64_t n = 0;
-  const bool confirmed = confirmed_below(j, below.front());
   const Below* worst = &below.front();
   auto deficit = [](const Below& b) { return deficit_of(b.value, b.reference, b.higher_is_better); };
   for (const auto& b : below) {
@@ -121,8 +126,7 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
   }
   auto f = magnitude(j, s, *worst, reference_kind, what);
   const std::string worst_name = f.name;
-  f.severity = confirmed ? "FAIL" : "WARN";
-  f.confirmed = confirmed;
+  f.severity = confirmed_below(j, below.front()) ? "FAIL" : "WARN";
   f.level = f.name = "cluster";
   f.id.clear();
   f.value = median(values);

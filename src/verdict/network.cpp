@@ -108,7 +108,7 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   }
   f.samples = retested ? c.result.samples : samples;
   f.controls = retested ? c.result.controls : static_cast<std::int64_t>(c.suspect->controls);
-  f.confirmed = retested || c.severity == 3;
+  f.confirm(retested ? "retest" : c.severity == 3 ? "size" : "");
   if (retested)
     f.p_adjusted = c.result.p;
   else if (!std::isnan(c.suspect->p_adjusted))

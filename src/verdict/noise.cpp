@@ -95,6 +95,7 @@ void judge_noise(Judgement& j) {
     f.level = s.kind;
     f.value = worst->median;
     f.samples = worst->n;
+    f.uncertainty = worst_delta;
     f.action = "MONITOR";
     f.text = s.full() + ": medians are uncertain by " + percent(worst_delta) +
              " (4 standard errors), more than " + percent(limit) + ": worst " + f.name +

@@ -52,18 +52,24 @@ Shown shown(const PeerFinding& f) {
           false};
 }
 
+/// What confirms it, as a finding has it; empty if nothing does.
+std::string confirmation_of(const PeerFinding& f) {
+  if (!f.fail) return "";
+  if (f.retest.confirmed) return "retest";
+  return f.throttle_counted && f.lasting_s < constants::lasting_s ? "counter" : "blocks";
+}
+
 /// Why it is a fault, or why not yet.
 std::string standing(const PeerFinding& f) {
   const auto& p = *f.population;
-  const std::string delta = percent(f.suspect.delta);
-  if (f.fail && f.retest.confirmed)
+  const std::string delta = percent(f.suspect.delta), by = confirmation_of(f);
+  if (by == "retest")
     return "confirmed by " + count(f.retest.samples, "retest sample", "retest samples") + " against " +
            count(f.retest.controls, "control", "controls") + ", the whole interval beyond " + delta;
   char lasted[96];
   std::snprintf(lasted, sizeof lasted, "in %zu blocks over %.0f s", f.lasting_blocks, f.lasting_s);
-  if (f.fail && f.throttle_counted && f.lasting_s < constants::lasting_s)
-    return "beyond " + delta + " while its throttle counter rose";
-  if (f.fail) return std::string("beyond ") + delta + " " + lasted;
+  if (by == "counter") return "beyond " + delta + " while its throttle counter rose";
+  if (by == "blocks") return std::string("beyond ") + delta + " " + lasted;
   if (f.intermittent)
     return "not in " + count(f.retest.samples, "retest sample", "retest samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
@@ -140,7 +146,7 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   out.ci_high = fraction(v.high);
   out.samples = v.samples;
   out.controls = v.controls;
-  out.confirmed = f.fail;
+  out.confirm(confirmation_of(f));
   out.p_adjusted = f.p;
   out.action = f.fail ? "TRIAGE" : "MONITOR";
   return out;

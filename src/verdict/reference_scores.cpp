@@ -71,12 +71,14 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   // One or two samples may be a neighbour on the machine, however low they are: measured again they say more.
   const bool large = best > coarse && !std::isnan(se) && best - t * se > delta;
   const bool sure = !std::isnan(se) && best - t * se > delta;
-  if (j.results.info.level == "smoke" && !retested) {
-    c.fault = c.confirmed = large;
-    return c;
-  }
-  c.confirmed = large || (sure && (retested || retest.lasting));
-  c.fault = c.confirmed;
+  const bool smoke = j.results.info.level == "smoke";
+  if (sure && retested)
+    c.confirmed_by = "retest";
+  else if (sure && !smoke && !retest.lasting.empty())
+    c.confirmed_by = retest.lasting;
+  else if (large)
+    c.confirmed_by = "size";
+  c.fault = !c.confirmed_by.empty();
   return c;
 }
 
@@ -101,13 +103,13 @@ results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, 
   f.samples = claim.n;
   if (static_cast<std::size_t>(score.stratum) < s.strata.size())
     f.stratum = s.strata[static_cast<std::size_t>(score.stratum)];
-  f.confirmed = claim.confirmed;
+  f.confirm(claim.confirmed_by);
   f.action = claim.fault ? "TRIAGE" : "MONITOR";
   f.evidence = series.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(*f.value, s.unit) + ", " + what + " " +
            format_quantity(*f.reference, s.unit) + ", deficit " + percent(*f.deficit);
   if (f.ci_low && f.ci_high) f.text += " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + ")";
-  f.text += ", n=" + std::to_string(claim.n) + (claim.confirmed ? "" : ", not confirmed");
+  f.text += ", n=" + std::to_string(claim.n) + (f.confirmed ? "" : ", not confirmed");
   return f;
 }
 

@@ -31,7 +31,8 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
 /// nothing.
 struct Claim {
   double deficit = 0, low = 0, high = 0;  ///< logarithmic; 95 % interval
-  bool fault = false, confirmed = false, warn = false;
+  bool fault = false;
+  std::string confirmed_by;  ///< as in a finding; empty: not confirmed
   std::int64_t n = 0;
 };
 /// `deficit` with its `error`, which needs to lie `alpha / candidates` surely beyond `delta` (logarithmic) to

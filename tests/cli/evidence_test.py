@@ -169,10 +169,11 @@ class Outputs(compare_test.FleetTest):
     def test_json_has_every_field_of_a_finding(self):
         told = json.loads((self.dir / "v.json").read_text())
         fields = ("severity claim level name id part members kind suite metric unit better value reference reference_kind deficit "
-                  "ci_low ci_high samples controls stratum confirmed p_adjusted since action evidence text").split()
+                  "ci_low ci_high samples controls stratum confirmed confirmed_by p_adjusted uncertainty since action evidence text").split()
         self.assertGreater(len(told["findings"]), 0)
         for finding in told["findings"]:
             self.assertEqual(sorted(finding), sorted(fields))
+            self.assertEqual(finding["confirmed"], finding["confirmed_by"] != "", finding)
         for key in ["state", "exit_code", "basis", "reasons", "accounting", "entities", "inputs", "run", "false_alarm_rate"]:
             self.assertIn(key, told)
         self.assertEqual(told["exit_code"], 2)

@@ -173,7 +173,8 @@ void compare_verdict(Compare& c, const VerdictData& a, const VerdictData& b) {
     c(at + "ci_low", p.ci_low, q.ci_low), c(at + "ci_high", p.ci_high, q.ci_high),
         c(at + "samples", p.samples, q.samples);
     c(at + "controls", p.controls, q.controls), c(at + "stratum", p.stratum, q.stratum);
-    c(at + "confirmed", p.confirmed, q.confirmed), c(at + "p_adjusted", p.p_adjusted, q.p_adjusted);
+    c(at + "confirmed", p.confirmed, q.confirmed), c(at + "confirmed_by", p.confirmed_by, q.confirmed_by);
+    c(at + "p_adjusted", p.p_adjusted, q.p_adjusted), c(at + "uncertainty", p.uncertainty, q.uncertainty);
     c(at + "since", p.since, q.since), c(at + "action", p.action, q.action),
         c(at + "evidence", p.evidence, q.evidence);
     c(at + "text", p.text, q.text);

@@ -173,11 +173,12 @@ VerdictData verdict(int cases) {
   finding.kind = "corrupt";
   finding.value = 1;
   finding.samples = 10;
-  finding.confirmed = true;
+  finding.confirm("fact");
   v.findings = {finding, Finding{}};
   v.findings[1].severity = "WARN";
   v.findings[1].claim = "magnitude";
   v.findings[1].deficit = 0.125;
+  v.findings[1].uncertainty = 0.0625;
   v.entities = {{1, "FAIL", "corrupt"}, {2, "PASS", ""}};
   v.inputs = Json{{"delta", 0.02}};
   return v;

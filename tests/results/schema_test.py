@@ -66,6 +66,13 @@ class Schema(FileTest):
             f.attrs["note"] = "mine"
         self.assertEqual(self.check(), (0, []))
 
+    def test_verdict_of_an_earlier_version_is_read(self):
+        with h5py.File(self.file, "r+") as f:
+            for column in ("confirmed_by", "uncertainty"):
+                del f["/verdict/findings"][column]
+        self.assertEqual(self.check(), (0, []))
+        helper("show", self.file)
+
     def test_missing_dataset(self):
         def change(f):
             del f[CASE + "/t"]

@@ -124,7 +124,9 @@ inline results::VerdictData judge(const results::Results& r, const std::string& 
     o.limits_text = limits;
     o.limits_name = "limits.toml";
   }
-  return verdict::judge(r, o);
+  auto v = verdict::judge(r, o);
+  for (const auto& f : v.findings) EXPECT_EQ(f.confirmed, !f.confirmed_by.empty()) << f.text;
+  return v;
 }
 
 inline const results::Finding* find_kind(const results::VerdictData& v, const std::string& kind) {

@@ -8,13 +8,11 @@
 #include <set>
 
 #include "report/summary_data.hpp"
+#include "report/words.hpp"
 #include "results/case_name.hpp"
-#include "verdict/constants.hpp"
 
 namespace assay::report {
 namespace {
-
-bool says(const results::Finding& f, const char* words) { return f.text.find(words) != std::string::npos; }
 
 /// Whether a row of a case is about a part that is named, itself or through its node or an end.
 bool concerns(const std::set<std::string>& named, const results::Results& results, const results::CaseData& c,
@@ -64,20 +62,13 @@ std::size_t Retests::samples_of(const results::Finding& f) const {
 
 std::string Retests::confirmation_of(const results::Finding& f) const {
   if (!f.confirmed) return "no";
-  if (f.claim == "fact") return fact_words(f);
-  if (says(f, "while its throttle counter rose")) return "yes: its throttle counter rose meanwhile";
-  if (says(f, " blocks over ")) return "yes: it lasted, in several blocks of samples over a minute";
+  if (f.confirmed_by == "fact") return fact_words(f);
+  if (f.confirmed_by != "retest") {
+    const std::string words = confirmation_words(f);
+    return words.empty() ? "yes" : "yes: " + words;
+  }
   const std::size_t samples = samples_of(f);
-  if (samples > 0) return fmt::format("yes: measured again, {} samples of retests", samples);
-  if (says(f, "confirmed by the retest") || says(f, "confirmed by new groups")) return "yes: measured again";
-  if (says(f, "certain by its size")) return "yes: by its size, in several cases";
-  const bool large = f.deficit && *f.deficit > verdict::constants::coarse_deficit;
-  if (f.ci_low && *f.ci_low > 0 && (f.reference_kind == "limit" || f.reference_kind == "physical"))
-    return "yes: the whole 95 % interval lies beyond the bound; not measured again";
-  if (large) return "yes: by its size, over 20 %; not measured again";
-  if (f.reference_kind == "baseline" || f.reference_kind == "history")
-    return "yes: it lasted, in three blocks of samples over a minute; not measured again";
-  return "yes; not measured again";
+  return "yes: measured again" + (samples > 0 ? fmt::format(", {} samples of retests", samples) : "");
 }
 
 }  // namespace assay::report

@@ -121,8 +121,9 @@ RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, co
   out.log_rate = score.log_rate;
   out.standard_error = score.standard_error;
   out.n = score.n;
-  out.lasting = screened.blocks.size() >= constants::lasting_blocks &&
-                screened.last_s - screened.first_s >= constants::lasting_s;
+  if (screened.blocks.size() >= constants::lasting_blocks &&
+      screened.last_s - screened.first_s >= constants::lasting_s)
+    out.lasting = "blocks";
   if (retest.values.size() < 3) return out;
   out.measured = true;
   out.log_rate = retest.row_rates.size() > 1 ? quantile(retest.row_rates, 0.75) : median(retest.values);

@@ -80,7 +80,7 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
 /// Result of the retest cases, or else of the blocks of the screening case, for one part.
 struct RetestRate {
   bool measured = false;  ///< in a retest of the same job
-  bool lasting = false;   ///< or seen in 3 blocks and over 60 s
+  std::string lasting;    ///< or seen in 3 blocks and over 60 s (blocks), or in the run before (runs)
   double log_rate = 0, standard_error = 0;
   std::int64_t n = 0;
 };

@@ -12,6 +12,7 @@
 #include "report/link_ends.hpp"
 #include "report/report.hpp"
 #include "report/words.hpp"
+#include "results/schema.hpp"
 #include "tests/unit/report/page_made.hpp"
 
 namespace assay {
@@ -82,10 +83,19 @@ TEST(Claims, AFindingSaysHowItWasConfirmed) {
   const Made twice(std::move(r), limit("memory/triad-*:bandwidth", "min = \"90 GB/s\""));
   EXPECT_EQ(told(twice, "slow"), "yes: measured again, 12 samples of retests");
   results::Finding f;
-  f.confirmed = true;
-  f.claim = "magnitude";
-  f.text = "x, not in the retest, but in 3 blocks over 60 s";
-  EXPECT_THAT(report::Retests(twice.results).confirmation_of(f), HasSubstr("yes: it lasted"));
+  f.text = "x, confirmed by the retest, certain by its size, 3 blocks over 60 s";
+  const report::Retests retests(twice.results);
+  EXPECT_EQ(retests.confirmation_of(f), "no");
+  f.confirmed = true;  // of a file from an earlier version
+  EXPECT_EQ(retests.confirmation_of(f), "yes");
+  for (const auto& by : results::allowed_values("confirmed_by")) {
+    if (by.empty()) continue;
+    f.confirm(by);
+    EXPECT_THAT(retests.confirmation_of(f), testing::StartsWith("yes: ")) << by;
+    EXPECT_NE(report::confirmation_words(f), "") << by;
+  }
+  f.confirm("blocks");
+  EXPECT_THAT(retests.confirmation_of(f), HasSubstr("yes: it lasted"));
 }
 
 TEST(Claims, APassSaysWhatWasComparedWithWhat) {

@@ -113,8 +113,8 @@ TEST(Report, ManyUncertainMediansAreOneNote) {
     results::Finding f;
     f.severity = "INFO";
     f.kind = "noisy";
-    f.text = "memory/copy" + std::to_string(i) + ":bandwidth: medians are uncertain by " +
-             std::to_string(i == 17 ? 99 : i) + ".5 % (4 standard errors)";
+    f.text = "memory/copy" + std::to_string(i) + ": noise";
+    f.uncertainty = i == 17 ? 0.99 : 0.01 * i;
     v.findings.push_back(f);
   }
   const auto text = report::verdict_text(v, {200, false});

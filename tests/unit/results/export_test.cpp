@@ -128,12 +128,14 @@ TEST(Export, CsvNamesTheParts) {
 }
 
 TEST(Export, JsonLinesHoldEverySampleAndEveryCase) {
-  const Results r = sample_results();
+  Results r = sample_results();
+  r.verdict = example::verdict(0);
   std::ostringstream out;
   export_jsonl(r, out);
   std::istringstream in(out.str());
   Sum got;
   std::size_t cases = 0, arrays = 0, nulls = 0;
+  std::vector<std::string> confirmed_by;
   for (std::string line; std::getline(in, line);) {
     const Json json = Json::parse(line);
     if (json.at("record") == "sample") {
@@ -145,6 +147,7 @@ TEST(Export, JsonLinesHoldEverySampleAndEveryCase) {
       }
     }
     arrays += json.at("record") == "array";
+    if (json.at("record") == "finding") confirmed_by.push_back(json.at("confirmed_by"));
     if (json.at("record") == "case") {
       EXPECT_EQ(json.at("parameters"), r.cases[cases++].parameters);
     }
@@ -154,6 +157,7 @@ TEST(Export, JsonLinesHoldEverySampleAndEveryCase) {
   EXPECT_EQ(got.values, want.values);
   EXPECT_EQ(cases, r.cases.size());
   EXPECT_EQ(arrays, 7u);
+  EXPECT_EQ(confirmed_by, (std::vector<std::string>{"fact", ""}));
   EXPECT_EQ(nulls, 7u);  // the clock of the second entity was not read
 }
 

@@ -51,7 +51,7 @@ TEST(VerdictBaseline, ServesANodeThatIsTestedAlone) {
   EXPECT_EQ(bad.findings[0].name, "node0/cores0-1");
   EXPECT_EQ(bad.findings[0].reference_kind, "baseline");
   EXPECT_EQ(bad.findings[0].claim, "magnitude");
-  EXPECT_TRUE(bad.findings[0].confirmed);
+  EXPECT_EQ(bad.findings[0].confirmed_by, "blocks");
   EXPECT_NEAR(*bad.findings[0].deficit, 0.1, 0.005);
   EXPECT_EQ(bad.findings[0].controls, 32);
   // Under the delta of GEMM (7 %): a warning.
@@ -69,12 +69,12 @@ TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
   auto retest = quick.cases[0];
   retest.name += ".c1";
   quick.cases.push_back(retest);
-  EXPECT_EQ(judged(quick, fleet).state, "FAIL");
+  EXPECT_EQ(judged(quick, fleet).findings.at(0).confirmed_by, "retest");
   for (double& v : quick.cases.back().metrics[0].values) v = 1e11;
   EXPECT_EQ(count_severity(judged(quick, fleet), "FAIL"), 0U);
   auto half = one(1, 0.5e11);
   half.info.level = "smoke";
-  EXPECT_EQ(judged(half, fleet).state, "FAIL");
+  EXPECT_EQ(judged(half, fleet).findings.at(0).confirmed_by, "size");
   // One sample may be anything: not even half the rate is a fault until it was measured again.
   auto once = half;
   first_case(once).count.assign(first_case(once).count.size(), 1);
@@ -210,7 +210,15 @@ TEST(VerdictBaseline, RetestsOfSomeStandForAFleetAsSlow) {
   r.cases.push_back(again);
   const auto v = judged(r, fleet);
   EXPECT_EQ(v.state, "FAIL");
+  EXPECT_EQ(v.findings.at(0).confirmed_by, "retest");
   EXPECT_EQ(state_of(r, v, "node11"), "FAIL");
+  // Five of them at fault and three a little slower: each fault is told by itself.
+  for (std::size_t part = 5; part < 12; ++part)
+    for (std::size_t i = 0; i < again.samples(); ++i)
+      r.cases.front().metrics[0].values[part * again.samples() + i] *= part < 8 ? 0.97 / 0.88 : 1 / 0.88;
+  for (const auto& f : judged(r, fleet).findings)
+    if (f.severity == "FAIL")
+      EXPECT_EQ(f.confirmed_by, f.name.starts_with("node4") ? "others" : "retest") << f.text;
 }
 
 TEST(VerdictBaseline, SaysWhatItHasNoReferenceFor) {

@@ -189,7 +189,7 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
     const auto v = judge(r);
     EXPECT_EQ(accused_groups(v).size(), still ? 1U : 0U);
     ASSERT_NE(find_kind(v, "slow"), nullptr);
-    EXPECT_EQ(find_kind(v, "slow")->confirmed, still);
+    EXPECT_EQ(find_kind(v, "slow")->confirmed_by, still ? "retest" : "");
     EXPECT_THAT(find_kind(v, "slow")->text,
                 HasSubstr(still ? "confirmed by new groups" : "not slow in new groups"));
   }

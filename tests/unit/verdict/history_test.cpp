@@ -129,10 +129,13 @@ TEST(History, FailsWhenTheRunBeforeWasSlowToo) {
   EXPECT_EQ(drifts(first)[0].since, "2026-01-07T00:00:00Z");
   Fleet again(16, 2, 0.001, 1);
   const auto earlier = again.days(6, 4, 0.12);  // slow on days 4 and 5
-  const auto second = judged(again.run(6, 0.12), earlier);
+  auto slow = again.run(6, 0.12);
+  const auto second = judged(slow, earlier);
   ASSERT_EQ(drifts(second).size(), 1U);
   EXPECT_EQ(drifts(second)[0].severity, "FAIL");
-  EXPECT_TRUE(drifts(second)[0].confirmed);
+  EXPECT_EQ(drifts(second)[0].confirmed_by, "blocks");
+  for (auto& c : slow.cases) c.t.assign(c.t.size(), 0.0);  // too short to have lasted
+  EXPECT_EQ(drifts(judged(slow, earlier)).at(0).confirmed_by, "runs");
   EXPECT_EQ(drifts(second)[0].since, "2026-01-05T00:00:00Z");
   EXPECT_THAT(drifts(second)[0].text, HasSubstr("3 runs in a row"));
   EXPECT_EQ(second.state, "FAIL");

@@ -45,7 +45,7 @@ TEST(VerdictNetwork, SlowNicIsConfirmedAndFails) {
   v = retested(r, spec);
   ASSERT_EQ(accused(v), std::vector<std::string>{"node sim033"});
   EXPECT_EQ(worst(v).severity, "FAIL");
-  EXPECT_TRUE(worst(v).confirmed);
+  EXPECT_EQ(worst(v).confirmed_by, "retest");
   EXPECT_EQ(worst(v).action, "TRIAGE");
   EXPECT_EQ(worst(v).part, "sim033/nic0");
   EXPECT_NEAR(*worst(v).deficit, 0.2, 0.02);

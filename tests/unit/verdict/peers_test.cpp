@@ -70,7 +70,7 @@ TEST(VerdictPeers, WorkedExample) {
   const auto& f = v.findings[0];
   EXPECT_EQ(f.severity, "FAIL");
   EXPECT_EQ(f.name, device(7));
-  EXPECT_TRUE(f.confirmed);
+  EXPECT_EQ(f.confirmed_by, "retest");
   EXPECT_NEAR(*f.deficit, 0.0495, 1e-4);
   EXPECT_NEAR(*f.ci_low, 0.0446, 1e-4);
   EXPECT_NEAR(*f.ci_high, 0.0544, 1e-4);

@@ -59,7 +59,7 @@ TEST(VerdictRails, TheSlowDeviceOfANodeIsNamedAndItsSiblingsAreNot) {
     EXPECT_EQ(simulate::run_retests(r, rails_of({fault}, 32, seed), verdict::options_from(r)), 1U);
     const auto again = judge(r);
     ASSERT_EQ(accused_rails(again), std::vector<std::string>{"device slow sim17/gpu2"}) << seed;
-    EXPECT_TRUE(again.findings[0].confirmed);
+    EXPECT_EQ(again.findings[0].confirmed_by, "retest");
   }
 }
 

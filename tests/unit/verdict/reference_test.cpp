@@ -318,6 +318,8 @@ TEST(VerdictNoise, NoisyRequiredMetricByLevel) {
   EXPECT_EQ(v.state, "PASS");
   ASSERT_NE(find_kind(v, "noisy"), nullptr);
   EXPECT_EQ(find_kind(v, "noisy")->severity, "INFO");
+  // Median 100, MAD 30: 4 x 1.2533 x 1.4826 x 30 / sqrt(6) / 100.
+  EXPECT_NEAR(find_kind(v, "noisy")->uncertainty.value(), 0.910, 0.001);
   r.info.level = "standard";
   v = judge(r);
   EXPECT_EQ(v.state, "INCONCLUSIVE");
