@@ -2,6 +2,7 @@
 #include "cli/file_commands.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -147,15 +148,23 @@ ExitCode inspect_command(const Parsed& parsed) {
 
 namespace {
 
-/// --write-limits: only from a good run, and whole or not at all.
-void write_limits(const std::string& file, const std::string& input, const Judged& judged) {
+/// --write-limits: only from a good run, and whole or not at all. Returns what to tell of limits that the
+/// next run may well break.
+std::string write_limits(const std::string& file, const std::string& input, const Judged& judged) {
   const std::string& state = judged.verdict.state;
   if (state != "PASS" && state != "WARN")
     throw_usage(
         fmt::format("--write-limits: {} is {}: limits come from a run that is PASS or WARN", input, state));
-  const std::string text = verdict::propose_limits(judged.results, input, state);
-  verdict::check_limits(text, file);
-  write_file("--write-limits", file, [&](std::ostream& out) { out << text; });
+  const verdict::ProposedLimits proposed = verdict::propose_limits(judged.results, input, state);
+  verdict::check_limits(proposed.text, file);
+  write_file("--write-limits", file, [&](std::ostream& out) { out << proposed.text; });
+  if (proposed.uncertain.empty()) return "";
+  constexpr std::size_t most = 5;
+  const auto& names = proposed.uncertain;
+  return fmt::format("{}: {} of {} limits come from few samples or a large spread: {}{}\n", file,
+                     names.size(), proposed.count,
+                     fmt::join(names.begin(), names.begin() + std::min(most, names.size()), ", "),
+                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
 }
 
 /// --explain: the evidence about one part, instead of all findings.
@@ -196,12 +205,15 @@ ExitCode verdict_command(const Parsed& parsed) {
                       : report_page(file, results, verdict_options(results, values, references));
   };
   write_outputs(values, results, verdict, page, attempt);
-  if (values.has("write-limits")) attempt([&] { write_limits(values.text("write-limits"), file, judged); });
+  std::string limits;
+  if (values.has("write-limits"))
+    attempt([&] { limits = write_limits(values.text("write-limits"), file, judged); });
   // The last line tells the code that this process ends with, so it comes last.
   results::VerdictData told = verdict;
   told.exit_code = attempt.worse(verdict.exit_code);
   text = values.has("explain") ? text + fmt::format("{} (exit {})\n", told.state, told.exit_code)
                                : report::verdict_text(told, style);
+  text = limits + text;
   // It must not look like a run.
   if (results.config.contains("simulated"))
     text = "simulated: synthetic data, no machine was measured\n" + text;

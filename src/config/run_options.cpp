@@ -73,9 +73,10 @@ std::vector<OptionSpec> where_to_run() {
       presentation(option("resume", path, "", "PARTIAL",
                           "run the missing cases of an interrupted run (NAME.h5.partial), or of one that "
                           "ended early (NAME.h5, into a new file); needs the same options")),
-      option("only", text, "", "NODES",
-             "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob; ranks of other nodes stay "
-             "idle"),
+      option(
+          "only", text, "", "NODES|FILE",
+          "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob, or those that a file holds, "
+          "one or more per line; ranks of other nodes stay idle"),
       option("exclude", text, "", "NODES|FILE",
              "leave these nodes of the launch out; a file holds one or more per line"),
       presentation(

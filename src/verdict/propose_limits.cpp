@@ -5,10 +5,12 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "results/described.hpp"
+#include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/reference_scores.hpp"
 
@@ -69,7 +71,25 @@ std::string bound_text(double bound, double keeps, bool is_min, const std::strin
   return format_quantity(bound, unit) + (unit == "1" ? " 1" : "");
 }
 
-std::string limit_text(const Series& s, const std::string& pattern, std::vector<double> values) {
+/// Why the medians of these parts say little of what the next run will measure; empty if they do.
+std::string doubt_of(const Series& s, const std::vector<const SeriesRow*>& parts) {
+  if (!s.per_sample) return parts.size() < constants::interval_min_samples ? "of one value per part" : "";
+  std::int32_t least = parts.front()->n;
+  double widest = 0;
+  for (const auto* row : parts) {
+    least = std::min(least, row->n);
+    const double uncertainty = constants::noise_z * row->standard_error / row->median;
+    if (!std::isnan(uncertainty)) widest = std::max(widest, uncertainty);
+  }
+  if (static_cast<std::size_t>(least) < constants::interval_min_samples)
+    return "of " + std::to_string(least) + (least == 1 ? " sample" : " samples") + " per part";
+  return widest > std::min(s.judging.fault_threshold, constants::noise_limit)
+             ? "medians are uncertain by " + percent(widest)
+             : "";
+}
+
+std::string limit_text(const Series& s, const std::string& pattern, std::vector<double> values,
+                       const std::string& doubt) {
   const bool higher = s.better == results::Better::higher;
   const double middle = median(values), keep = 1 - s.judging.fault_threshold;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -78,28 +98,37 @@ std::string limit_text(const Series& s, const std::string& pattern, std::vector<
       higher ? std::min(middle * keep, worst * (1 - slack)) : std::max(middle / keep, worst / (1 - slack));
   return "# median " + format_quantity(middle, s.unit) + ", worst " + format_quantity(worst, s.unit) + ", " +
          std::to_string(values.size()) + (values.size() == 1 ? " part\n" : " parts\n") +
-         "[[limit]]\nmetric = " + quoted(s.full()) + "\ndevice = " + quoted(pattern) + "\n" +
-         (higher ? "min = " : "max = ") + quoted(bound_text(bound, worst, higher, s.unit)) + "\n\n";
+         (doubt.empty() ? "" : "# uncertain: " + doubt + "\n") + "[[limit]]\nmetric = " + quoted(s.full()) +
+         "\ndevice = " + quoted(pattern) + "\n" + (higher ? "min = " : "max = ") +
+         quoted(bound_text(bound, worst, higher, s.unit)) + "\n\n";
 }
 
 }  // namespace
 
-std::string propose_limits(const results::Results& results, const std::string& file,
-                           const std::string& state) {
+ProposedLimits propose_limits(const results::Results& results, const std::string& file,
+                              const std::string& state) {
   const Options none;
   Judgement j(results, none);
   collect_series(j);
   const auto models = models_of_parts(j);
-  std::string out = "# Limits proposed by assay verdict --write-limits from " + file + " (" +
-                    results.info.started + ", level " + results.info.level + ", " + state + ", " +
-                    std::to_string(j.entities.nodes().size()) +
-                    " nodes).\n# Every part of that run meets them. Check them before use as a contract.\n\n";
+  ProposedLimits out;
+  out.text = "# Limits proposed by assay verdict --write-limits from " + file + " (" + results.info.started +
+             ", level " + results.info.level + ", " + state + ", " +
+             std::to_string(j.entities.nodes().size()) +
+             " nodes).\n# Every part of that run meets them. Check them before use as a contract.\n\n";
   for (const auto& s : j.series) {
     if (!s.judged || !results::is_measurement(s.suite, s.stage)) continue;
-    std::map<std::string, std::vector<double>> by_model;
+    std::map<std::string, std::vector<const SeriesRow*>> by_model;
     for (const auto& row : s.rows)
-      if (row.median > 0) by_model[pattern_of(j, models, row)].push_back(row.median);
-    for (const auto& [pattern, values] : by_model) out += limit_text(s, pattern, values);
+      if (row.median > 0) by_model[pattern_of(j, models, row)].push_back(&row);
+    for (const auto& [pattern, parts] : by_model) {
+      std::vector<double> values;
+      for (const auto* row : parts) values.push_back(row->median);
+      const std::string doubt = doubt_of(s, parts);
+      out.text += limit_text(s, pattern, std::move(values), doubt);
+      ++out.count;
+      if (!doubt.empty()) out.uncertain.push_back(s.full() + " (" + doubt + ")");
+    }
   }
   return out;
 }

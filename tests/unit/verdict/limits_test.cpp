@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "tests/unit/fabricate.hpp"
+#include "verdict/propose_limits.hpp"
 #include "verdict/retest/retest.hpp"
 
 namespace assay {
@@ -44,7 +45,7 @@ TEST(VerdictLimits, LimitTenTimesTooHighFailsAndNamesMetricAndNodes) {
   for (const auto& f : v.findings) {
     EXPECT_EQ(f.claim, "magnitude");
     EXPECT_EQ(f.reference_kind, "limit");
-    EXPECT_TRUE(f.confirmed);
+    EXPECT_EQ(f.confirmed_by, "interval");
     EXPECT_EQ(f.evidence, "/cases/gemm/fp32-n2048-together/throughput");
     EXPECT_THAT(f.text, HasSubstr("gemm/fp32-n2048-together:throughput"));
     EXPECT_THAT(f.text, HasSubstr("n=6"));
@@ -76,7 +77,25 @@ TEST(VerdictLimits, WorkedExample) {
   // MAD 1, sigma 1.4826, se 1.2533 x 1.4826 / sqrt(6) = 0.7586, half width 1.4868 GFLOP/s.
   EXPECT_NEAR(f.ci_low.value(), 0.035132, 1e-5);
   EXPECT_NEAR(f.ci_high.value(), 0.064868, 1e-5);
-  EXPECT_TRUE(f.confirmed);
+  EXPECT_EQ(f.confirmed_by, "interval");
+}
+
+TEST(VerdictLimits, ProposedLimitsSayWhatTheyComeFrom) {
+  auto r = healthy(4);
+  auto proposed = verdict::propose_limits(r, "run.h5", "PASS");
+  EXPECT_EQ(proposed.count, 1U);
+  EXPECT_THAT(proposed.uncertain, testing::IsEmpty());
+  EXPECT_THAT(proposed.text, testing::Not(HasSubstr("uncertain")));
+  auto& c = first_case(r);
+  for (std::size_t s = 0; s < 6; ++s) c.metrics[0].values[s] = s % 2 == 0 ? 6e10 : 1.4e11;
+  proposed = verdict::propose_limits(r, "run.h5", "PASS");
+  EXPECT_THAT(
+      proposed.uncertain,
+      testing::ElementsAre(testing::ContainsRegex("gemm/.*:throughput .medians are uncertain by [0-9.]+ %")));
+  EXPECT_THAT(proposed.text, HasSubstr("# uncertain: medians are uncertain by"));
+  c.count.assign(4, 2);
+  EXPECT_THAT(verdict::propose_limits(r, "run.h5", "PASS").text,
+              HasSubstr("# uncertain: of 2 samples per part"));
 }
 
 TEST(VerdictLimits, DeficitInsideItsIntervalOnlyWarns) {
