@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
+
 namespace assay {
 
 /// The exit codes of the command-line contract. All ranks of a run leave with the same one.
