@@ -74,7 +74,7 @@ class Verdict(common.FaultTest):
 
 class Ends(common.FaultTest):
     def error(self, fault, case, rank, *args, level="smoke"):
-        result, results = self.inject_into(case, rank, 2, fault, *args, level=level)
+        result, results = self.inject_into(case, 2, fault, *args, level=level)
         self.assert_code(result, common.INCONCLUSIVE)
         self.assert_injected(results, fault)
         self.assertEqual(results.file.attrs["state"], "complete")

@@ -9,7 +9,7 @@ import common
 class Values(common.FaultTest):
     def wrong(self, ranks, fault, case, faulty, *args, index=None, xor=None):
         """The only rank with errors in `case` is `faulty`; returns its first error."""
-        result, results = self.inject_into(case, faulty, ranks, fault, *args)
+        result, results = self.inject_into(case, ranks, fault, *args)
         self.assert_code(result, common.FAIL)
         self.assert_injected(results, fault)
         self.assert_spec_unseen(results, fault)
