@@ -65,7 +65,7 @@ class Stalls(cluster.ClusterTest):
         timer.join()
         run = Results(self.dir / "r.h5")
         said = result.stdout + result.stderr
-        self.assertRegex(" ".join(said.split()), rf"{self.path} did not answer for 2\d s on 3 nodes in storage/shared-easy-(write|read)-0, and then did")
+        self.assertRegex(" ".join(said.split()), rf"{self.path} did not answer for 2\d s on [123] nodes? in storage/shared-easy-(write|read)-0, and then did")
         self.assertEqual(self.accused(run), set(), said)
         self.assertEqual({c.split("/")[-1] for c, state in run.states().items() if state == "pass"}, {"shared-easy-write-0", "shared-easy-read-0"}, said)
         self.assertEqual(self.told(run), {("cluster", "WARN", "hang")}, said)

@@ -189,6 +189,35 @@ TEST(Status, AWorkerThatComputesWithoutACoreIsNotIdle) {
   }
 }
 
+TEST(Touch, ADirectoryThatAnswersIsToldAndASilentOneIsNot) {
+  const pid_t worker = fork();
+  if (worker == 0) {
+    for (;;) pause();
+  }
+  SharedHeartbeat heartbeat;
+  int ends[2], touched = 0;
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  {
+    Supervisor supervisor(
+        worker, ends[0], *heartbeat, 0,
+        [&](const Message& m) { touched += m.type == MessageType::touched ? 1 : 0; },
+        [](const std::string& directory) {
+          while (directory == "/silent") pause();
+        });
+    const auto ask = [&](const char* directory, double seconds) {
+      supervisor.command({MessageType::touch, -1, 0, directory});
+      for (const double begin_s = now_s(); touched == 0 && now_s() - begin_s < seconds; usleep(1000))
+        supervisor.tend();
+      return std::exchange(touched, 0);
+    };
+    EXPECT_EQ(ask("/silent", 0.5), 0);
+    EXPECT_EQ(ask("/answers", 20), 1) << "the silent one does not hold it up";
+  }
+  kill(worker, SIGKILL);
+  waitpid(worker, nullptr, 0);
+  close(ends[1]);
+}
+
 TEST(Wire, ABusyLineKeepsWhatIsUnderWayOnly) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
