@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/baseline.hpp"
+#include "verdict/collectives.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/network_constants.hpp"
@@ -49,22 +50,44 @@ double threshold_of(const Judgement& j, const Series& s, const BaselineTotal& t)
   return shared_cores ? std::max(threshold, log_deficit(constants::peers_shared_most)) : threshold;
 }
 
+/// Ranks of one operation: all, or those of `node`.
+struct Ranks {
+  Ranks(const Judgement& j, const Series& s, std::int32_t of) : node(of), wait(waits_for_a_core(j, s, of)) {
+    std::vector<double> all;
+    for (const auto& row : s.rows) {
+      if (node >= 0 && j.entities.node(row.entity) != node) continue;
+      samples = std::max<std::int64_t>(samples, row.n);
+      all.push_back(log_rate(s.better == results::Better::higher ? row.highest : row.lowest, s.better));
+    }
+    std::erase_if(all, [](double rate) { return std::isnan(rate); });
+    if (!all.empty()) best = median(all);
+  }
+  std::int32_t node;
+  bool wait;        ///< for one whose core others used
+  double best = 0;  ///< log rate of the best samples
+  std::int64_t samples = 0;
+};
+
 void tell_slow(Judgement& j, const SnapshotSeries& s, const BaselineTotal& t, double rate,
-               std::int32_t node) {
+               const Ranks& ranks) {
   const double deficit = t.log_rate - rate;
-  auto f = j.about(j.series[s.origin], node, "WARN", "magnitude", "slow");
+  auto f = j.about(j.series[s.origin], ranks.node, ranks.wait ? "INFO" : "WARN", "magnitude", "slow");
   f.value = value_of(rate, s.higher_is_better);
   f.reference = value_of(t.log_rate, s.higher_is_better);
   f.reference_kind = "baseline";
   f.deficit = fraction(deficit);
-  f.samples = s.samples;
+  f.samples = ranks.samples;
   f.controls = t.runs;
   f.action = "TRIAGE";
   f.text = f.name + ": " + s.full() + " " + format_quantity(*f.value, s.unit) + ", baseline of " +
            count(t.runs, "run", "runs") + " " + format_quantity(*f.reference, s.unit) + ", deficit " +
-           percent(*f.deficit) + (node < 0 ? "; which node is at fault it does not tell" : ", not confirmed");
-  j.add(std::move(f), node < 0 ? std::vector<std::int32_t>{} : std::vector{node},
-        deficit > log_deficit(constants::network_gross_deficit));
+           percent(*f.deficit) +
+           (ranks.wait       ? "; others used the cores of its ranks"
+            : ranks.node < 0 ? "; which node is at fault it does not tell"
+                             : ", not confirmed");
+  const bool enough = ranks.samples >= static_cast<std::int64_t>(constants::peers_small_samples);
+  j.add(std::move(f), ranks.node < 0 ? std::vector<std::int32_t>{} : std::vector{ranks.node},
+        !ranks.wait && enough && deficit > log_deficit(constants::network_gross_deficit));
 }
 
 }  // namespace
@@ -102,13 +125,16 @@ void judge_baseline_totals(Judgement& j, const Snapshot& now) {
     for (auto& row : series.rows) row.reference = std::max<std::uint8_t>(row.reference, Reference::baseline);
     const double threshold = threshold_of(j, series, *t);
     const auto rates = rates_by_node(now, s);
-    if (series.judging.shared_by != results::SharedBy::node) {
-      if (const double rate = median_of_nodes(rates); t->log_rate - rate > threshold)
-        tell_slow(j, s, *t, rate, -1);
-      continue;
-    }
-    for (const auto& [part, rate] : rates)
-      if (t->log_rate - rate > threshold) tell_slow(j, s, *t, rate, now.part(part).entities.front());
+    const auto hold = [&](double rate, std::int32_t node) {
+      if (t->log_rate - rate <= threshold) return;
+      // A neighbour on the machine slows some samples, a fault all of them.
+      const Ranks ranks(j, series, node);
+      if (t->log_rate - ranks.best > threshold) tell_slow(j, s, *t, rate, ranks);
+    };
+    if (series.judging.shared_by != results::SharedBy::node)
+      hold(median_of_nodes(rates), -1);
+    else
+      for (const auto& [part, rate] : rates) hold(rate, now.part(part).entities.front());
   }
   if (absent.empty()) return;
   const bool only = std::all_of(now.series.begin(), now.series.end(), [](const auto& s) { return s.shared; });

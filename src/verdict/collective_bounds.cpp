@@ -28,7 +28,8 @@ constexpr double least_message = 1 << 16;     ///< of a link whose rate is no la
 
 /// The ranks of one communicator: those of a node, or all.
 struct Together {
-  std::vector<double> medians;
+  std::vector<double> medians, best;  ///< of the samples of each rank
+  std::int64_t samples = 0;           ///< of a rank
   std::set<std::int32_t> nodes;
 };
 
@@ -47,6 +48,8 @@ std::map<std::int32_t, Together> communicators(const Judgement& j, const Series&
     const auto node = j.entities.node(row.entity);
     auto& c = of[s.judging.shared_by == results::SharedBy::node ? node : -1];
     c.medians.push_back(row.median);
+    c.best.push_back(is_rate(s) ? row.highest : row.lowest);
+    c.samples = std::max<std::int64_t>(c.samples, row.n);
     c.nodes.insert(node);
   }
   return of;
@@ -86,7 +89,9 @@ std::map<bool, Wire> wires_of(const Judgement& j) {
 struct Implausible {
   const Series* series = nullptr;
   std::int32_t node = -1;
-  double value = 0, reference = 0, times = 0;
+  double value = 0, best = 0;  ///< median; of the best samples
+  std::int64_t samples = 0;
+  double reference = 0, times = 0;
   std::string why;
 };
 
@@ -101,10 +106,9 @@ void hold_against_links(const Judgement& j, std::vector<Implausible>& found) {
       const auto wire = wires.find(c.nodes.size() > 1);
       if (wire == wires.end() || c.medians.size() < 2) continue;
       const double rate = wire->second.rate, ranks = static_cast<double>(c.medians.size());
-      const double expected = rate / (1 + wire->second.step() * rate * ranks / bytes),
-                   own = median(c.medians);
-      if (own * constants::collective_implausible < expected)
-        found.push_back({&s, node, own, expected, expected / own,
+      const double expected = rate / (1 + wire->second.step() * rate * ranks / bytes), best = median(c.best);
+      if (best * constants::collective_implausible < expected)
+        found.push_back({&s, node, median(c.medians), best, c.samples, expected, expected / best,
                          "the links of this run would allow " + format_quantity(expected, s.unit)});
     }
   }
@@ -126,14 +130,15 @@ void hold_against_sizes(const Judgement& j, std::vector<Implausible>& found) {
     const double bytes = is_bounded(s) ? message_bytes(s) : 0;
     if (!(bytes > 0)) continue;
     for (const auto& [node, c] : communicators(j, s))
-      curves[{curve_of(s), node}].push_back({bytes, {&s, node, median(c.medians), 0, 0, ""}});
+      curves[{curve_of(s), node}].push_back(
+          {bytes, {&s, node, median(c.medians), median(c.best), c.samples, 0, 0, ""}});
   }
   for (auto& [key, curve] : curves)
     for (auto& [bytes, own] : curve) {
       for (const auto& [others_bytes, other] : curve) {
         const bool rate = is_rate(*own.series);
         if (rate ? others_bytes >= bytes : others_bytes <= bytes) continue;
-        const double times = rate ? other.value / own.value : own.value / other.value;
+        const double times = rate ? other.value / own.best : own.best / other.value;
         if (times < constants::collective_implausible || times <= own.times) continue;
         own.times = times;
         own.reference = other.value;
@@ -153,7 +158,16 @@ void tell_implausible(Judgement& j, const std::vector<const Implausible*>& of) {
   std::set<std::int32_t> nodes;
   for (const auto* one : of)
     if (one->node >= 0) nodes.insert(one->node);
-  auto f = j.about(s, nodes.size() == 1 ? worst.node : -1, "WARN", "magnitude", "slow");
+  std::int64_t samples = 0;
+  bool waits = false;
+  for (const auto* one : of) {
+    samples += one->samples;
+    waits = waits || waits_for_a_core(j, *one->series, one->node);
+  }
+  // A neighbour on the machine slows a few samples, and those of a rank without its core.
+  const bool open = !waits && samples >= static_cast<std::int64_t>(constants::peers_small_samples);
+  auto f = j.about(s, nodes.size() == 1 ? worst.node : -1, open ? "WARN" : "INFO", "magnitude", "slow");
+  f.samples = samples;
   f.value = worst.value;
   f.reference = worst.reference;
   f.reference_kind = "peers";
@@ -171,7 +185,8 @@ void tell_implausible(Judgement& j, const std::vector<const Implausible*>& of) {
     f.text += "; so are " + std::to_string(nodes.size()) + " nodes (" + first_of(f.members) + ")";
   }
   f.text += std::string("; which ") + (nodes.empty() ? "node" : "rank") + " is at fault is not known";
-  j.add(std::move(f), {nodes.begin(), nodes.end()}, true);
+  if (!open) f.text += waits ? "; others used the cores of its ranks" : "; too few samples to tell";
+  j.add(std::move(f), {nodes.begin(), nodes.end()}, open);
 }
 
 /// Whether an earlier rule said of this metric, or of the whole suite, that it is slow.
@@ -185,6 +200,12 @@ bool told_before(const Judgement& j, const Implausible& i) {
 }
 
 }  // namespace
+
+bool waits_for_a_core(const Judgement& j, const Series& s, std::int32_t node) {
+  return std::any_of(s.rows.begin(), s.rows.end(), [&](const SeriesRow& row) {
+    return (node < 0 || j.entities.node(row.entity) == node) && lacks_core(j, s, row.entity);
+  });
+}
 
 void judge_collective_bounds(Judgement& j) {
   std::vector<Implausible> found;

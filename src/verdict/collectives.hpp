@@ -40,6 +40,10 @@ void judge_slow_rails(Judgement& j);
 /// of variant "halves".
 void judge_bisection(Judgement& j);
 
+/// Whether one of the ranks of a node (-1: of any) lacked its core: the scheduler then decides how long all
+/// others wait.
+bool waits_for_a_core(const Judgement& j, const Series& s, std::int32_t node);
+
 /// Collectives that are slower than anything plausible (collective_bounds.cpp): INCONCLUSIVE.
 void judge_collective_bounds(Judgement& j);
 
