@@ -15,10 +15,10 @@ namespace assay::verdict {
 /// Names nodes that slow their groups, unless their pairs named them already (runs after judge_network).
 void judge_collectives(Judgement& j);
 
-/// A finding about rail `number`, a fault or a warning. `who` of every node it is ("local rank"), in which of
-/// its `measured` it is slow ("groups"), and how many `samples` of what ("groups") say so.
+/// A finding about rail `number`, as bad as `severity` says. `who` of every node it is ("local rank"), in
+/// which of its `measured` it is slow ("groups"), and how many `samples` of what ("groups") say so.
 struct RailClaim {
-  bool fault = false;
+  const char* severity = "WARN";
   int number = 0;
   double value = 0, reference = 0, deficit = 0;
   std::size_t samples = 0;

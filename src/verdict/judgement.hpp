@@ -109,6 +109,7 @@ struct SlowRail {
   std::set<std::int32_t> sound_nodes;     ///< whose other rails are as they should be
   std::size_t links = 0;
   double value = 0, deficit = 0;
+  bool most = false;                   ///< one of more than half of the rails: who is right is open
   std::map<std::string, double> loss;  ///< of the logarithm of the rate, by Series::full
   bool contains(std::int32_t a, std::int32_t b) const { return ends.contains(a) && ends.contains(b); }
 };

@@ -25,4 +25,8 @@ namespace assay::verdict {
 /// floors, whose findings about single links it takes off the partners of a part that is named here.
 void judge_network(Judgement& j);
 
+/// Names all links across switches, if they are slow beside those below one switch and no switch is named
+/// (across_switches.cpp; runs after judge_network).
+void judge_across_switches(Judgement& j);
+
 }  // namespace assay::verdict

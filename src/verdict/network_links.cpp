@@ -11,49 +11,12 @@
 #include "measure/statistics.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
+#include "verdict/network_rows.hpp"
 
 namespace assay::verdict::network {
 namespace {
 
 using results::not_taken;
-
-/// Rows of a round from which its own median is taken out; under it one slow part would move it.
-constexpr std::size_t least_round_rows = 16;
-/// Rows of pairs below one switch, or across switches, that are compared among themselves.
-constexpr std::size_t least_class_rows = 6;
-/// The quantile that stands for the rows of a round across switches: where a third of the switches is slow,
-/// and the round pairs none of these with one another, most rows are slow.
-constexpr double across_quantile = 0.9;
-/// Stands for the rows of a round, of so many at least, where more than this share of all pairs is slow.
-constexpr double upper_quartile = 0.75, slow_pairs_share = 0.4;
-constexpr std::size_t least_rows_beside_slow = 64;
-
-std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) {
-  return i < values.size() ? values[i] : -1;
-}
-
-/// The samples that one row has of one round.
-struct Measured {
-  std::int32_t entity = -1, source = -1, destination = -1;
-  int round = 0;
-  double y = 0, best = 0;  ///< log rate: median and best sample
-  std::int32_t n = 0;
-};
-
-/// One row of one pass, on its way to a pair.
-struct Raw {
-  Measured m;
-  int pass = 0, cls = 0;
-};
-
-/// What pairs must have in common for their rates to be compared: the series' stratum, and whether they stay
-/// in one place (below a switch; inside a node: in a NUMA domain). Places are -1 where unknown.
-int class_of(std::int32_t stratum, int place_a, int place_b) {
-  const int tier = place_a < 0 || place_b < 0 ? 0 : place_a == place_b ? 1 : 2;
-  return stratum * 3 + tier;
-}
-bool crosses_switches(int cls) { return cls % 3 == 2; }
-int stratum_of(int cls) { return cls / 3; }
 
 std::unordered_map<std::int32_t, int> numa_of_devices(const Judgement& j) {
   std::unordered_map<std::int32_t, int> numa;
@@ -63,105 +26,6 @@ std::unordered_map<std::int32_t, int> numa_of_devices(const Judgement& j) {
   for (std::size_t i = 0; number != nullptr && i < number->size(); ++i)
     if ((*number)[i] >= 0 && (*number)[i] < 1e6) numa[it->second.entity[i]] = static_cast<int>((*number)[i]);
   return numa;
-}
-
-/// Takes out what the rows of a round have in common; returns the median of that. Where rounds are too small
-/// to tell anything, or most links may be slow since they cross one of few switches, the class stands for
-/// them, by what its upper quartile reaches.
-double centre(std::vector<Raw>& raw, bool few_switches) {
-  std::map<int, std::vector<double>> by_class;
-  std::map<std::tuple<int, int, int>, std::vector<double>> by_round;
-  for (const auto& r : raw) {
-    by_class[r.cls].push_back(r.m.y);
-    by_round[{r.cls, r.pass, r.m.round}].push_back(r.m.y);
-  }
-  std::set<int> by_rounds;  // classes
-  for (const auto& [key, values] : by_round) {
-    const int cls = std::get<0>(key);
-    if (values.size() >= least_round_rows && !(few_switches && crosses_switches(cls))) by_rounds.insert(cls);
-  }
-  // Where 30 % of the nodes are slow, half of the pairs are: the median of a round would be one or the other.
-  std::set<int> half_slow;
-  for (const auto& [cls, values] : by_class) {
-    const double least = quantile(values, upper_quartile) - constants::network_fail;
-    const auto slow = std::ranges::count_if(values, [&](double v) { return v < least; });
-    if (static_cast<double>(slow) > slow_pairs_share * static_cast<double>(values.size()))
-      half_slow.insert(cls);
-  }
-  const auto usual = [&](int cls, const std::vector<double>& values) {
-    if (crosses_switches(cls)) return quantile(values, across_quantile);
-    return half_slow.contains(cls) && values.size() >= least_rows_beside_slow
-               ? quantile(values, upper_quartile)
-               : median(values);
-  };
-  std::map<int, double> class_centre;
-  for (const auto& [cls, values] : by_class)
-    class_centre[cls] = by_rounds.contains(cls) ? usual(cls, values) : quantile(values, upper_quartile);
-  // A few slow pairs are no measure of themselves.
-  for (const auto& [cls, values] : by_class) {
-    if (values.size() >= least_class_rows) continue;
-    std::size_t most = values.size();
-    for (const auto& [other, beside] : by_class)
-      if (stratum_of(other) == stratum_of(cls) && beside.size() > most) {
-        most = beside.size();
-        class_centre[cls] = class_centre[other];
-      }
-  }
-  std::map<std::tuple<int, int, int>, double> round_centre;
-  for (const auto& [key, values] : by_round) {
-    const int cls = std::get<0>(key);
-    const bool enough = by_rounds.contains(cls) && values.size() >= least_round_rows;
-    round_centre[key] = enough ? usual(cls, values) : class_centre[cls];
-  }
-  std::vector<double> taken;
-  for (auto& r : raw) {
-    const double m = round_centre[{r.cls, r.pass, r.m.round}];
-    r.m.y -= m;
-    r.m.best -= m;
-    taken.push_back(m);
-  }
-  return median(taken);
-}
-
-std::vector<Measured> measured(const results::CaseData& c, const std::string& metric,
-                               results::Better better) {
-  std::vector<Measured> out;
-  const auto* m = c.find(metric);
-  if (m == nullptr || !(m->values.size() >= c.entities() * (m->per_sample ? c.samples() : 1))) return out;
-  const auto* round = c.find("round");
-  const std::size_t width = m->per_sample ? c.samples() : 1;
-  if (round != nullptr && round->values.size() < c.entities() * (round->per_sample ? c.samples() : 1))
-    round = nullptr;
-  const auto all = m->values.held();
-  const auto rounds = (round != nullptr ? round : m)->values.held();
-  const double sign = better == results::Better::lower ? -1.0 : 1.0;
-  const auto round_at = [&](std::size_t row, std::size_t sample) {
-    if (round == nullptr) return 0;
-    const double number = rounds[round->per_sample ? row * c.samples() + sample : row];
-    return std::abs(number) < 1e9 ? static_cast<int>(number) : 0;
-  };
-  std::vector<std::pair<int, double>> taken;
-  std::vector<double> values;
-  for (std::size_t r = 0; r < c.entities(); ++r) {
-    taken.clear();
-    const auto count =
-        r < c.count.size() && m->per_sample ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
-    for (std::size_t s = 0; s < std::min(count, width); ++s) {
-      const double value = bounded(all[r * width + s]);
-      if (value > 0 && std::isfinite(value)) taken.emplace_back(round_at(r, s), sign * std::log(value));
-    }
-    const auto earlier = [](const auto& a, const auto& b) { return a.first < b.first; };
-    std::stable_sort(taken.begin(), taken.end(), earlier);
-    for (std::size_t i = 0; i < taken.size();) {
-      values.clear();
-      const int number = taken[i].first;
-      for (; i < taken.size() && taken[i].first == number; ++i) values.push_back(taken[i].second);
-      out.push_back({c.entity[r], row_at(c.source, r), row_at(c.destination, r), number, median(values),
-                     *std::max_element(values.begin(), values.end()),
-                     static_cast<std::int32_t>(values.size())});
-    }
-  }
-  return out;
 }
 
 /// Takes off what this link loses because of its rail.
@@ -353,8 +217,9 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
           m.source == m.destination)
         continue;
       const bool inside = j.entities.node(m.source) == j.entities.node(m.destination);
-      const int cls = class_of(known->second, place_of(m.source, inside), place_of(m.destination, inside));
-      scopes[inside].push_back({std::move(m), pass, cls});
+      const std::pair places_of{place_of(m.source, inside), place_of(m.destination, inside)};
+      const int cls = class_of(known->second, places_of.first, places_of.second);
+      scopes[inside].push_back({std::move(m), pass, cls, places_of});
     }
     ++pass;
   }
@@ -363,6 +228,7 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
     LinkSet set;
     set.series = &series;
     set.inside = inside;
+    set.across = inside ? 0 : loss_across(raw);
     set.centre = centre(raw, !inside && leaf_number.size() < constants::network_deletion_population);
     Builder(j, places, set).pairs(raw);
     if (set.pairs.size() >= 2) sets.push_back(std::move(set));
@@ -389,8 +255,11 @@ int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, L
       without_rail(j, series, m);
       if (!j.entities.valid(m.source) || !j.entities.valid(m.destination) || m.source == m.destination)
         continue;
+      if (const auto& from = places.leaf_of(m.source), &to = places.leaf_of(m.destination);
+          !set.inside && !from.empty() && !to.empty() && from != to)
+        m.y += set.across, m.best += set.across;
       if ((j.entities.node(m.source) == j.entities.node(m.destination)) == set.inside)
-        raw.push_back({m, number, 0});
+        raw.push_back({m, number, 0, {}});
     }
   }
   builder.pairs(raw, &rounds);

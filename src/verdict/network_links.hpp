@@ -45,6 +45,7 @@ struct LinkSet {
   const Series* series = nullptr;
   bool inside = false;  ///< pairs inside nodes; otherwise across
   double centre = 0;    ///< median of what centring took from the log rates
+  double across = 0;    ///< what links across switches lose (of the logarithm) beside those below one
   std::vector<End> ends;
   std::vector<Pair> pairs;
   std::vector<std::int32_t> node_rows;  ///< of /entities, by node index

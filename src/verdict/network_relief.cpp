@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,6 +43,14 @@ class Relief {
     }
   }
 
+  /// Of the paths between these switches only.
+  Relief(const Judgement& j, const Places& places, const std::set<std::int32_t>& switches)
+      : j_(j), places_(places) {
+    for (const auto a : switches)
+      for (const auto b : switches)
+        if (a < b) paths_.emplace(a, b);
+  }
+
   /// A switch that is slow only with others that fail is not at fault itself: their links tell, the least
   /// slow first.
   void leave_out_partners(Judgement& j) {
@@ -56,7 +65,7 @@ class Relief {
     for (const auto& [deficit, leaf] : order) {
       switches_.erase(leaf);  // its links count unless they cross another
       const bool told = std::any_of(j.found.begin(), j.found.end(), [&, row = leaf](const Found& f) {
-        return names(f, row) && !well_with_others(f, row);
+        return names(f, row) && !well_with_others(f, row) && !has_only_worse_partners(f, row);
       });
       if (told) {
         switches_.insert(leaf);
@@ -65,6 +74,12 @@ class Relief {
       deficits_.erase(leaf);
       std::erase_if(j.found, [&, row = leaf](const Found& f) { return names(f, row); });
     }
+    std::erase_if(j.found, [&](const Found& f) {
+      if (f.finding.level != "switch" || f.finding.severity != "WARN" || f.rows.size() != 1 ||
+          links_of(j, f.finding) == nullptr)
+        return false;
+      return has_only_worse_partners(f, f.rows.front());
+    });
   }
 
   bool any() const { return !deficits_.empty() || !paths_.empty(); }
@@ -113,6 +128,28 @@ class Relief {
            quantile(own, 0.25) >= (1 - constants::delta_nic) * median(usual);
   }
 
+  /// Each of its links is one of another switch that fails, and what these switches have between them is no
+  /// faster at its slow end, and slower in the mean: they send slowly what this one receives.
+  bool has_only_worse_partners(const Found& f, std::int32_t leaf) const {
+    const auto touches_leaf = [&](const SeriesRow& row) {
+      return places_.switch_of(row.source) == leaf || places_.switch_of(row.destination) == leaf;
+    };
+    const auto across = [&](const SeriesRow& row) {
+      const auto from = places_.switch_of(row.source), to = places_.switch_of(row.destination);
+      return from >= 0 && to >= 0 && from != to;
+    };
+    const Series& s = *links_of(j_, f.finding);
+    const bool only = std::ranges::none_of(s.rows, [&](const SeriesRow& row) {
+      const auto from = places_.switch_of(row.source), to = places_.switch_of(row.destination);
+      return across(row) && touches_leaf(row) && !switches_.contains(from == leaf ? to : from);
+    });
+    const auto own = rates_of(s, [&](const SeriesRow& row) { return across(row) && touches_leaf(row); });
+    const auto others = rates_of(s, [&](const SeriesRow& row) { return across(row) && !touches_leaf(row); });
+    if (!only || own.empty() || others.empty()) return false;
+    const double least = 1 - constants::delta_nic;
+    return quantile(own, 0.25) >= least * quantile(others, 0.25) && mean_of(others) < least * mean_of(own);
+  }
+
   bool crosses(const SeriesRow& row) const {
     const auto from = places_.switch_of(row.source), to = places_.switch_of(row.destination);
     if (from < 0 || to < 0 || from == to) return false;
@@ -135,6 +172,10 @@ class Relief {
       if (row.median > 0 && wanted(row))
         rates.push_back(s.better == results::Better::lower ? 1 / row.median : row.median);
     return rates;
+  }
+
+  static double mean_of(const std::vector<double>& rates) {
+    return std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
   }
 
   bool is_of(std::int32_t end, std::int32_t part) const {
@@ -190,6 +231,38 @@ class Relief {
 };
 
 }  // namespace
+
+bool is_about_switches(const Judgement& j, const results::Finding& f) {
+  return f.level == "cluster" && !f.members.empty() &&
+         std::ranges::all_of(f.members, [&](const auto& name) { return switch_row(j, name) >= 0; });
+}
+
+bool relieve_across(Judgement& j, const Places& places, const std::set<std::int32_t>& switches) {
+  const Relief relief(j, places, switches);
+  bool failed = false;
+  std::erase_if(j.found, [&](const Found& f) {
+    const bool same = f.finding.reference_kind != "peers" && relief.explains(f);
+    failed = failed || (same && f.finding.severity == "FAIL");
+    return same;
+  });
+  return failed;
+}
+
+bool fold_floors(Judgement& j, std::set<std::int32_t> own) {
+  for (const auto& s : j.series)
+    for (const auto& row : s.rows)
+      if (s.kind == "link" && own.contains(row.source) && own.contains(row.destination))
+        own.insert(row.entity);
+  bool failed = false;
+  std::erase_if(j.found, [&](const Found& f) {
+    const bool same = f.finding.reference_kind == "physical" && links_of(j, f.finding) != nullptr &&
+                      !f.rows.empty() &&
+                      std::ranges::all_of(f.rows, [&](std::int32_t row) { return own.contains(row); });
+    failed = failed || (same && f.finding.severity == "FAIL");
+    return same;
+  });
+  return failed;
+}
 
 void relieve_by_switches(Judgement& j, const Places& places) {
   Relief relief(j, places);

@@ -180,15 +180,35 @@ class Hubs {
   PartKind place_;
 };
 
-/// The deficit from which a pair is a warning without a retest: many times that of the third worst, which is
-/// what chance makes of this network. Few pairs do not tell what chance makes.
-double alone_from(const LinkSet& set, const std::vector<Directed>& links) {
-  if (set.pairs.size() < constants::network_pair_population) return 0;
-  std::vector<double> worst(set.pairs.size(), 0.0);
+/// Pairs that are a warning without a retest. Of many: which have many times the deficit of the third worst,
+/// which is what chance makes of this network. Of fewer: which are beyond the spread of the others; of very
+/// few, all.
+std::set<std::size_t> alone_among(const LinkSet& set, const std::vector<Directed>& links) {
+  std::map<std::size_t, double> worst;
   for (const auto& l : links)
     if (!l.explained) worst[l.pair] = std::max(worst[l.pair], l.deficit);
-  std::nth_element(worst.begin(), worst.begin() + 2, worst.end(), std::greater<>());
-  return constants::network_pair_alone * worst[2];
+  std::set<std::size_t> alone;
+  if (set.pairs.size() < constants::network_pair_population &&
+      worst.size() >= constants::network_deletion_population) {
+    std::vector<std::size_t> pairs;
+    std::vector<double> rates;
+    for (const auto& [pair, deficit] : worst) {
+      pairs.push_back(pair);
+      rates.push_back(-deficit);
+    }
+    for (const auto& low : low_outliers(rates, constants::network_alpha_warn)) alone.insert(pairs[low.index]);
+    return alone;
+  }
+  double least = 0;
+  if (set.pairs.size() >= constants::network_pair_population) {
+    std::vector<double> deficits(set.pairs.size(), 0.0);
+    for (const auto& [pair, deficit] : worst) deficits[pair] = deficit;
+    std::nth_element(deficits.begin(), deficits.begin() + 2, deficits.end(), std::greater<>());
+    least = constants::network_pair_alone * deficits[2];
+  }
+  for (const auto& [pair, deficit] : worst)
+    if (deficit >= least) alone.insert(pair);
+  return alone;
 }
 
 /// Slow pairs that no part explains.
@@ -208,12 +228,12 @@ std::vector<SlowPlace> lone_pairs(const LinkSet& set, const std::vector<Directed
   }
   // A link that has next to nothing left ends few samples in its time: enough to measure it again.
   static const double nearly_all = -std::log1p(-constants::peers_shared_most);
-  const double alone = alone_from(set, links);
+  const auto alone = alone_among(set, links);
   std::vector<SlowPlace> found;
   for (auto& [pair, s] : slow) {
     s.samples = set.pairs[pair].samples;
     const bool enough = s.samples >= constants::peers_small_samples;
-    s.strong = enough && s.deficit >= alone;
+    s.strong = enough && alone.contains(pair);
     s.few = !enough && s.deficit < nearly_all;
     found.push_back(s);
   }

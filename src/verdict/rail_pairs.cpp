@@ -6,25 +6,22 @@
 #include <map>
 #include <set>
 
+#include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "results/inventory_names.hpp"
 #include "verdict/collectives.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/link_group.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_links.hpp"
+#include "verdict/network_relief.hpp"
 #include "verdict/population.hpp"
 #include "verdict/strata.hpp"
 
 namespace assay::verdict {
 namespace {
 
-struct PairedRail {
-  std::vector<double> rates;  ///< log of each link's
-  std::set<std::int32_t> ends;
-  std::map<std::int32_t, std::vector<double>> of_node;
-  std::map<std::int32_t, double> best_of_end;  ///< log of the rate of its fastest link
-  double centre = 0;
-};
+using PairedRail = network::LinkGroup;
 using PairedRails = std::map<int, PairedRail>;
 
 /// The slots of NICs and devices, by row of /entities.
@@ -62,7 +59,8 @@ int rail_of(const Judgement& j, const std::vector<std::int32_t>& numbers, const 
   return number;
 }
 
-/// Whether the middles of any two are so far apart. Most fleets have no slow rail, and many links.
+/// Whether the middles of any two are as far apart as a warning takes. Most fleets have no slow rail, and
+/// many links.
 bool may_have_slow_rails(const Judgement& j, const Series& s, const std::vector<std::int32_t>& numbers) {
   std::vector<std::vector<double>> rates;
   for (const auto& row : s.rows) {
@@ -76,7 +74,7 @@ bool may_have_slow_rails(const Judgement& j, const Series& s, const std::vector<
   std::vector<double> middles;
   for (const auto& of_rail : rates) middles.push_back(median(of_rail));
   const auto [least, most] = std::ranges::minmax_element(middles);
-  return *most - *least >= log_deficit(constants::peers_small_deficit);
+  return *most - *least >= log_deficit(constants::network_warn);
 }
 
 /// The rails of a series of links between nodes, apart by kind; those with pairs of too few nodes, or of
@@ -90,14 +88,7 @@ std::map<std::string, PairedRails> rails_of_links(const Judgement& j, const Seri
     const int number = rail_of(j, numbers, row);
     if (number < 0) continue;
     PairedRail& rail = rails[number];
-    rail.rates.push_back(std::log(row.median));
-    for (const auto end : {row.source, row.destination})
-      rail.of_node[j.entities.node(end)].push_back(rail.rates.back());
-    rail.ends.insert({row.source, row.destination});
-    for (const auto end : {row.source, row.destination}) {
-      const auto [at, fresh] = rail.best_of_end.try_emplace(end, rail.rates.back());
-      if (!fresh) at->second = std::max(at->second, rail.rates.back());
-    }
+    rail.add(j, row);
     for (const auto end : {row.source, row.destination}) kinds_of_rail[number].insert(kinds.at(end));
   }
   std::map<std::string, PairedRails> by_kind;
@@ -138,23 +129,6 @@ std::set<std::int32_t> sound_nodes(const PairedRails& rails, const std::set<int>
   return sound;
 }
 
-/// What misses a physical floor because of a slow rail: its links and ends, and nodes that are sound beside
-/// it.
-void fold(Judgement& j, std::set<std::int32_t> own, std::size_t first) {
-  for (const auto& s : j.series)
-    for (const auto& row : s.rows)
-      if (s.kind == "link" && own.contains(row.source) && own.contains(row.destination))
-        own.insert(row.entity);
-  const auto says_the_same = [&](const Found& f) {
-    const Series* s = series_of(j, f.finding);
-    return s != nullptr && s->kind == "link" && !s->is_of(results::MetricClass::storage) &&
-           f.finding.reference_kind == "physical" && !f.rows.empty() &&
-           std::ranges::all_of(f.rows, [&](std::int32_t row) { return own.contains(row); });
-  };
-  const auto begin = j.found.begin(), end = begin + static_cast<std::ptrdiff_t>(first);
-  j.found.erase(std::remove_if(begin, end, says_the_same), end);
-}
-
 /// Compared among themselves, the links of a slow rail neither hide a fault of another rail nor get excuses.
 /// Retests, which know no strata, take off what the rail loses.
 void set_apart(Judgement& j, SlowRail& rail) {
@@ -187,19 +161,12 @@ void set_apart(Judgement& j, SlowRail& rail) {
 }
 
 void add_slow_rails(Judgement& j, const Series& s, const PairedRails& rails, const network::Places& leaves) {
-  double best = rails.begin()->second.centre;
-  for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
-  // As a whole: an end that is fast with any partner is not slow, however many of these are.
-  const auto slow = [&](const PairedRail& rail) {
-    const double half = (best - rail.centre) / 2;
-    const auto fast =
-        std::ranges::count_if(rail.best_of_end, [&](const auto& e) { return best - e.second < half; });
-    return best - rail.centre >= log_deficit(constants::peers_small_deficit) && fast == 0;
-  };
+  const auto& best =
+      std::ranges::max_element(rails, {}, [](const auto& r) { return r.second.centre; })->second;
   std::set<int> numbers;
   for (const auto& [number, rail] : rails)
-    if (slow(rail)) numbers.insert(number);
-  if (2 * numbers.size() > rails.size()) return;
+    if (network::slow_beside(rail, best, log_deficit(constants::network_warn), rails.size()))
+      numbers.insert(number);
   for (const int number : numbers) {
     const auto known = [&](const SlowRail& other) { return other.number == number; };
     if (std::ranges::any_of(j.slow_rails, known)) continue;  // other sizes say the same
@@ -209,12 +176,61 @@ void add_slow_rails(Judgement& j, const Series& s, const PairedRails& rails, con
     found.metric = s.full();
     found.ends = rail.ends;
     found.switches = own_switches(rails, number, leaves);
-    found.sound_nodes = sound_nodes(rails, numbers, best);
+    found.sound_nodes = sound_nodes(rails, numbers, best.centre);
     found.links = rail.rates.size();
     found.value = std::exp(rail.centre);
-    found.deficit = -std::expm1(rail.centre - best);
+    found.deficit = -std::expm1(rail.centre - best.centre);
+    found.most = 2 * numbers.size() > rails.size();
     j.slow_rails.push_back(std::move(found));
   }
+}
+
+std::set<std::int32_t> explained_by(const SlowRail& rail) {
+  std::set<std::int32_t> rows = rail.ends;
+  rows.insert(rail.switches.begin(), rail.switches.end());
+  rows.insert(rail.sound_nodes.begin(), rail.sound_nodes.end());
+  return rows;
+}
+
+/// What lies between a rank and its NIC may differ by design; NICs of one rate do not by so much.
+const char* severity_of(const Judgement& j, const SlowRail& rail) {
+  const bool nics = j.entities.kind(*rail.ends.begin()) == "nic";
+  if (rail.deficit >= (nics ? constants::peers_small_deficit : constants::rail_deficit)) return "FAIL";
+  return rail.deficit >= (nics ? constants::network_fail : constants::peers_small_deficit) ? "WARN" : "INFO";
+}
+
+/// More than half of the rails are slow beside the fastest: peers do not show which side is right.
+void add_most_rails(Judgement& j, const std::vector<const SlowRail*>& rails) {
+  const SlowRail& worst = **std::ranges::max_element(rails, {}, [](const auto* r) { return r->deficit; });
+  const auto s = std::ranges::find(j.series, worst.metric, &Series::full);
+  std::set<std::int32_t> rows, explained;
+  std::string numbers;
+  std::size_t links = 0;
+  for (const auto* rail : rails) {
+    rows.insert(rail->ends.begin(), rail->ends.end());
+    explained.merge(explained_by(*rail));
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(rail->number);
+    links += rail->links;
+  }
+  const bool missed_floor = network::fold_floors(j, std::move(explained));
+  const std::string peers = severity_of(j, worst);
+  const bool told = peers != "INFO";
+  auto f = j.about(*s, -1, missed_floor ? "FAIL" : told ? "WARN" : "INFO", "abnormality", "split");
+  f.value = worst.value;
+  f.reference = worst.value / (1 - worst.deficit);
+  f.reference_kind = "peers";
+  f.deficit = worst.deficit;
+  f.samples = static_cast<std::int64_t>(links);
+  f.action = "TRIAGE";
+  for (const auto row : rows) f.members.push_back(j.entities.name(row));
+  f.text = "cluster: rails " + numbers + " (these numbers of every node) are slow in all their pairs of " +
+           s->full() + ", the slowest " + format_quantity(*f.value, s->unit) + " against " +
+           format_quantity(*f.reference, s->unit) + " of the fastest rail, deficit " +
+           percent(worst.deficit) + " (n=" + std::to_string(links) +
+           " links); they are more than half of the rails, so that a limit " +
+           "or a baseline has to tell which side is right";
+  const bool open = told && !missed_floor && worst.deficit > constants::coarse_deficit;
+  j.add(std::move(f), {rows.begin(), rows.end()}, open);
 }
 
 }  // namespace
@@ -232,25 +248,29 @@ void find_slow_rails(Judgement& j) {
 }
 
 void judge_slow_rails(Judgement& j) {
-  const std::size_t before = j.found.size();
-  std::set<std::int32_t> explained;
+  std::vector<const SlowRail*> most;
   for (const auto& rail : j.slow_rails) {
+    if (rail.most) {
+      most.push_back(&rail);
+      continue;
+    }
     const auto s = std::ranges::find(j.series, rail.metric, &Series::full);
     const auto& rows = rail.switches.empty() ? rail.ends : rail.switches;
-    // What lies between a rank and its NIC may differ by design; NICs of one rate do not by this much.
-    const bool nics = j.entities.kind(*rail.ends.begin()) == "nic",
-               fault = nics || rail.deficit >= constants::rail_deficit;
-    const RailClaim claim{fault,        rail.number, rail.value, rail.value / (1 - rail.deficit),
-                          rail.deficit, rail.links,  "number",   "pairs",
+    const bool missed_floor = network::fold_floors(j, explained_by(rail));
+    const RailClaim claim{missed_floor ? "FAIL" : severity_of(j, rail),
+                          rail.number,
+                          rail.value,
+                          rail.value / (1 - rail.deficit),
+                          rail.deficit,
+                          rail.links,
+                          "number",
+                          "pairs",
                           "links"};
     auto f = about_rail(j, *s, claim, rows);
     f.text += (rail.switches.empty() ? "; members " : "; its switches ") + first_of(f.members);
-    explained.insert(rail.ends.begin(), rail.ends.end());
-    explained.insert(rail.switches.begin(), rail.switches.end());
-    explained.insert(rail.sound_nodes.begin(), rail.sound_nodes.end());
     j.add(std::move(f), {rows.begin(), rows.end()});
   }
-  if (!explained.empty()) fold(j, std::move(explained), before);
+  if (!most.empty()) add_most_rails(j, most);
 }
 
 }  // namespace assay::verdict

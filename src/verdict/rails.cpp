@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -44,8 +45,8 @@ std::map<int, Rail> rails_in(const Judgement& j, const Series& s) {
 
 results::Finding about_rail(const Judgement& j, const Series& s, const RailClaim& claim,
                             const std::set<std::int32_t>& members) {
-  auto f = claim.fault ? j.about(s, -1, "FAIL", "magnitude", "slow")
-                       : j.about(s, -1, "WARN", "abnormality", "split");
+  const bool fault = std::string_view(claim.severity) == "FAIL";
+  auto f = j.about(s, -1, claim.severity, fault ? "magnitude" : "abnormality", fault ? "slow" : "split");
   f.value = claim.value;
   f.reference = claim.reference;
   f.reference_kind = "peers";
@@ -80,7 +81,7 @@ void judge_rails(Judgement& j) {
     if (2 * static_cast<std::size_t>(count) > rails.size()) continue;
     for (const auto& [number, rail] : rails) {
       if (!slow(rail) || !told.insert(number).second) continue;
-      const RailClaim claim{false,
+      const RailClaim claim{"WARN",
                             number,
                             std::exp(rail.centre),
                             std::exp(best),

@@ -14,8 +14,8 @@ namespace assay::verdict {
 /// adds one finding for each such part: at least three quarters of what it sends, of what it receives, or of
 /// both, is below, to two partners at least (without those of parts that are found already to one that is as
 /// it should be with others), and most links that touch none of these parts are not. Highest level first:
-/// switch, path between two switches (which shows at each end), node, NIC or device. The finding is that of
-/// the part's median link.
+/// switch (where all paths between switches are slow alike: all of these), path between two switches (which
+/// shows at each end), node, NIC or device. The finding is that of the part's median link.
 void explain_by_ends(Judgement& j, const Series& s, std::vector<const SeriesRow*>& all,
                      std::vector<Below>& below, const std::string& reference_kind, const std::string& what);
 

@@ -102,6 +102,7 @@ results::VerdictData judge_all(Judgement& j) {
   judge_small_populations(j);
   judge_network(j);
   judge_slow_rails(j);
+  judge_across_switches(j);
   judge_rails(j);
   judge_collectives(j);
   judge_peers(j);

@@ -166,6 +166,21 @@ TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
   EXPECT_LE(wrong, runs / 100);
 }
 
+/// Links that differ as much as those of busy virtual machines: a pair is a warning beyond their spread.
+TEST(VerdictNetwork, LinksThatAllDifferAccuseNobody) {
+  int wrong = 0, runs = 0;
+  for (const int nodes : {5, 6})
+    for (const double cv : {0.25, 0.4})
+      for (int seed = 1; seed <= seeds(15, 100); ++seed, ++runs) {
+        Spec spec = network(nodes);
+        spec.metrics = simulate::pick_metrics({"p2p/latency*"});
+        spec.link_cv = cv;
+        spec.seed = static_cast<std::uint64_t>(seed);
+        wrong += accused(whole_run(spec)).empty() ? 0 : 1;
+      }
+  EXPECT_LE(wrong, runs / 20);
+}
+
 TEST(VerdictNetwork, ASlowNicBesideABadPairIsNamedAndNoHealthyNode) {
   for (const int nodes : {4, 5, 6, 7, 8, 12, 24})
     for (const double percent : {40.0, 93.0, 99.9})

@@ -93,5 +93,62 @@ TEST(VerdictSwitches, AHealthyOneBesideTwoThatFailIsNotNamed) {
               UnorderedElementsAre("switch:L1", "switch:L0 and switch:L2"));
 }
 
+/// Severity and text of all findings but notes.
+std::vector<std::string> told(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
+                              const std::vector<std::string>& faults) {
+  Spec spec = network(nodes, leaves, faults);
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.samples = 10;
+  spec.seed = seed;
+  std::vector<std::string> all;
+  for (const auto& f : simulate::run(spec).verdict->findings)
+    if (f.severity != "INFO") all.push_back(f.severity + " " + f.text);
+  return all;
+}
+
+/// Each path has a slow switch: no link says which one is not.
+TEST(VerdictSwitches, WhereAllLinksAcrossAreSlowNoSwitchIsNamed) {
+  using ::testing::AllOf;
+  using ::testing::ElementsAre;
+  using ::testing::StartsWith;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const double percent : {7.0, 20.0, 50.0, 99.9}) {
+      const auto fault = ",percent=" + std::to_string(percent);
+      // Below the floor it is a fault, else a warning.
+      const std::string severity = percent < 10 ? "WARN" : "FAIL";
+      EXPECT_THAT(told(24, 4, seed, {"slow:leaf=0-2" + fault}),
+                  ElementsAre(StartsWith(severity + " cluster: all links across switches")))
+          << percent << " seed " << seed;
+    }
+    EXPECT_THAT(told(12, 2, seed, {"slow:leaf=0,percent=8"}),
+                ElementsAre(AllOf(StartsWith("WARN cluster: all links across switches"),
+                                  HasSubstr("switch:L0, switch:L1"))));
+    // Near the floor of the links half of them are beyond it.
+    EXPECT_THAT(told(12, 2, seed, {"slow:leaf=0,percent=12"}), ElementsAre(StartsWith("FAIL ")));
+    // Of unequal ones the slower are told apart.
+    EXPECT_THAT(
+        failed(24, 4, seed, {"slow:leaf=0,percent=90", "slow:leaf=1,percent=50", "slow:leaf=2,percent=30"}),
+        UnorderedElementsAre("switch:L0", "switch:L1", "switch:L2 and switch:L3"));
+  }
+}
+
+/// The fourth receives only what these send.
+TEST(VerdictSwitches, ThreeThatSendSlowlyAccuseNoReceiver) {
+  for (const std::uint64_t seed : {1, 2, 3, 4})
+    for (const char* percent : {"20", "50"})
+      EXPECT_THAT(failed(24, 4, seed, {"slow:leaf=0-2,direction=tx,percent=" + std::string(percent)}),
+                  UnorderedElementsAre("switch:L0", "switch:L1", "switch:L2"))
+          << percent << " seed " << seed;
+}
+
+TEST(VerdictSwitches, OneSlowInOneWayIsNamedBesideOneThatHasNextToNothingLeft) {
+  for (const std::uint64_t seed : {1, 2, 3})
+    for (const char* way : {"tx", "rx"})
+      EXPECT_THAT(failed(20, 4, seed,
+                         {"slow:leaf=0,percent=90", "slow:leaf=1,percent=20,direction=" + std::string(way)}),
+                  UnorderedElementsAre("switch:L0", "switch:L1"))
+          << way << " seed " << seed;
+}
+
 }  // namespace
 }  // namespace assay
