@@ -29,4 +29,8 @@ void judge_network(Judgement& j);
 /// (across_switches.cpp; runs after judge_network).
 void judge_across_switches(Judgement& j);
 
+/// Says that links between nodes are two populations far apart, if nobody is named for it
+/// (unlike_links.cpp; runs after all other rules of links).
+void judge_unlike_links(Judgement& j);
+
 }  // namespace assay::verdict

@@ -103,6 +103,7 @@ results::VerdictData judge_all(Judgement& j) {
   judge_network(j);
   judge_slow_rails(j);
   judge_across_switches(j);
+  judge_unlike_links(j);
   judge_rails(j);
   judge_collectives(j);
   judge_peers(j);

@@ -163,5 +163,19 @@ TEST(VerdictNetwork, APairIsToldByTheWayThatIsSlowAndOnce) {
     }
 }
 
+/// Half of a network at a tenth of the rate: nobody can tell which half is right, but it is no PASS.
+TEST(VerdictNetwork, HalfOfTheLinksAtATenthIsOpen) {
+  for (const std::int64_t nodes : {8, 16, 32}) {
+    std::string half;
+    for (std::int64_t node = 0; node < nodes / 2; ++node)
+      half += (half.empty() ? "" : "+") + std::to_string(2 * node);
+    Spec spec = network(nodes, 0, {"slow:node=" + half + ",nic=0,percent=90"});
+    auto r = screened(spec);
+    const auto v = judge(r);
+    EXPECT_THAT(v.state, ::testing::AnyOf("INCONCLUSIVE", "FAIL", "WARN")) << nodes;
+    EXPECT_FALSE(accused(v).empty()) << nodes;
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -101,7 +101,8 @@ std::vector<std::string> told(std::int64_t nodes, std::int64_t leaves, std::uint
   spec.samples = 10;
   spec.seed = seed;
   std::vector<std::string> all;
-  for (const auto& f : simulate::run(spec).verdict->findings)
+  const auto run = simulate::run(spec);
+  for (const auto& f : run.verdict->findings)
     if (f.severity != "INFO") all.push_back(f.severity + " " + f.text);
   return all;
 }
