@@ -177,6 +177,18 @@ simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
   return spec;
 }
 
+std::string faults_help() {
+  std::string out = "Faults are KIND:KEY=VALUE,... Kinds and their keys:\n";
+  for (const auto& [name, text] : simulate::kinds_help()) out += wrapped("  " + name, text, 12);
+  out += "Values of the keys, with their defaults:\n";
+  for (const auto& [name, text] : simulate::keys_help()) out += wrapped("  " + name, text, 23);
+  return out + wrapped("",
+                       "slow:leaf acts on links between leaves only; traffic inside a leaf is not slowed. A "
+                       "fault that changes no sample is a usage error, or with duty below 1 a reason for "
+                       "INCONCLUSIVE.",
+                       0);
+}
+
 }  // namespace
 
 CommandSpec simulate_command_spec(const Suites& suites) {
@@ -187,13 +199,7 @@ CommandSpec simulate_command_spec(const Suites& suites) {
           simulate_options(join(simulate::suites_of(simulate::models_of(declared_by(suites))))),
           {"assay simulate --nodes 64 --fault slow:node=17,percent=5 -o s.h5",
            "assay simulate --nodes 128 --leaves 8 --metrics p2p -o n.h5"},
-          wrapped("",
-                  "Faults are kind:key=value,...; kinds: " + join(simulate::fault_kinds()) +
-                      ". value of dead: 0, inf, -inf or a negative number in place of a rate. Keys:",
-                  0) +
-              "node=3+7 or 2-5, device, nic, leaf, pair=SRC>DST (ranks), suite, case, metric,\n"
-              "percent or factor, value, duty, direction=tx|rx, target, what.\n"
-              "Exit codes as of run: 0 PASS, 2 FAIL, 3 INCONCLUSIVE, 4 usage."};
+          faults_help() + "Exit codes as of run: 0 PASS, 2 FAIL, 3 INCONCLUSIVE, 4 usage."};
 }
 
 ExitCode simulate_command(const Parsed& parsed, const std::string& command_line, const Suites& suites) {

@@ -2,6 +2,7 @@
 // Collectives on a synthetic cluster: all ranks are as fast as the slowest of the group.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "simulate/cases.hpp"
 
@@ -40,17 +41,14 @@ double leaf_rate(const Machine& machine, const MetricModel& metric, const std::v
                  std::int32_t sample) {
   if (machine.spec().leaves == 0) return 0;
   const std::int64_t nics = machine.spec().nics_per_node;
-  double least = 0;
-  bool several = false;
-  const std::int64_t first = machine.leaf_of_nic(members.front() * nics);
+  std::set<std::int64_t> leaves;
   for (const auto node : members)
-    for (std::int64_t k = 0; k < nics; ++k) {
-      const std::int64_t leaf = machine.leaf_of_nic(node * nics + k);
-      several = several || leaf != first;
-      for (const bool sends : {false, true})
-        least = std::min(least, machine.leaf_capacity(metric, leaf, sends, sample));
-    }
-  return several ? least : 0;
+    for (std::int64_t k = 0; k < nics; ++k) leaves.insert(machine.leaf_of_nic(node * nics + k));
+  double least = 0;
+  for (const std::int64_t leaf : leaves)
+    for (const bool sends : {false, true})
+      if (leaves.size() > 1) least = std::min(least, machine.leaf_capacity(metric, leaf, sends, sample));
+  return least;
 }
 
 struct Drawn {

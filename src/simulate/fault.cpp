@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
+#include "config/suggest.hpp"
 #include "simulate/catalogue.hpp"
 
 namespace assay::simulate {
@@ -68,10 +69,27 @@ bool Fault::hits_metric(const std::string& suite_name, const std::string& case_n
   return hits_case(suite_name, case_name) && glob_match(metric, metric_name);
 }
 
-std::vector<std::string> fault_kinds() {
-  std::vector<std::string> names;
-  for (const KindRow& row : kinds()) names.emplace_back(row.name);
-  return names;
+std::vector<HelpRow> kinds_help() {
+  std::vector<HelpRow> rows;
+  for (const KindRow& row : kinds()) {
+    std::string needs;
+    for (const std::string& key : row.required) needs += (needs.empty() ? "; needs " : " and ") + key;
+    rows.push_back({row.name, join(row.keys) + needs});
+  }
+  return rows;
+}
+
+std::vector<HelpRow> keys_help() {
+  return {{"node", "3+7, 2-5 or a glob on the name, sim1? [all]"},
+          {"device, nic, leaf", "number within the node; of leaves within the cluster: 1+4 or 2-5 [all]"},
+          {"pair", "two ranks, SRC>DST"},
+          {"direction", "of nic or leaf: tx, rx or both [both]"},
+          {"suite, case, metric", "globs [*]"},
+          {"percent, factor", "rate lost, 0 to 100; rate left, 0 to 1"},
+          {"duty", "share of samples that are hit, above 0 to 1 [1]"},
+          {"target", "whose values are changed: " + join(targets()) + " [" + targets().front() + "]"},
+          {"what", "part that is missing: " + join(parts_of_a_node()) + " [" + Fault{}.what + "]"},
+          {"value", "measured instead of a rate: 0, inf, -inf or a negative number [0]"}};
 }
 
 Fault parse_fault(const std::string& typed) {

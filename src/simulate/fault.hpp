@@ -30,8 +30,12 @@ struct Fault : CommonFault {
   }
 };
 
-/// The kinds that can be asked for, in the order of the table that reads them.
-std::vector<std::string> fault_kinds();
+/// The kinds with their keys, and the keys with their values and defaults: what a user reads.
+struct HelpRow {
+  std::string name, text;
+};
+std::vector<HelpRow> kinds_help();
+std::vector<HelpRow> keys_help();
 
 /// Throws Error(usage) in one line naming the part that is wrong.
 Fault parse_fault(const std::string& text);

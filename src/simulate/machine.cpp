@@ -27,7 +27,8 @@ double population(const Spec& spec, const RandomStream& stream, std::uint64_t in
 
 }  // namespace
 
-Machine::Machine(const Spec& spec) : spec_(spec), truth_(spec.seed, "simulate/truth") {
+Machine::Machine(const Spec& spec)
+    : spec_(spec), truth_(spec.seed, "simulate/truth"), acted_(spec.faults.size(), false) {
   if (spec_.nics_per_node == 0) spec_.nics_per_node = spec_.devices_per_node;
   check_sizes();
   check_faults();
@@ -139,6 +140,17 @@ RandomStream Machine::run_stream(const std::string& name) const {
   return RandomStream(mix64(spec_.seed, spec_.run), "simulate/run").child(name);
 }
 
+double Machine::effect(const Fault& fault) const {
+  acted_[static_cast<std::size_t>(&fault - spec_.faults.data())] = true;
+  return std::log(fault.factor);
+}
+
+bool Machine::acted(const Fault& fault) const {
+  const bool of_rates = fault.kind == Kind::slow || fault.kind == Kind::throttle ||
+                        fault.kind == Kind::drift || fault.kind == Kind::slowlink || fault.kind == Kind::dead;
+  return !of_rates || acted_[static_cast<std::size_t>(&fault - spec_.faults.data())];
+}
+
 double Machine::log_clock(std::int64_t device) const {
   if (spec_.clock_cv <= 0) return 0;
   double log_f = spec_.clock_cv * Draw(truth_.child("clock")).normal(static_cast<std::uint64_t>(device));
@@ -146,7 +158,7 @@ double Machine::log_clock(std::int64_t device) const {
   for (const Fault& fault : spec_.faults)
     if (fault.kind == Kind::throttle &&
         fault.hits_device(node, node_name(node), device % spec_.devices_per_node))
-      log_f += std::log(fault.factor);
+      log_f += effect(fault);
   return log_f;
 }
 
@@ -165,7 +177,7 @@ double Machine::log_rate(const MetricModel& metric, std::int64_t device) const {
     if (fault.kind != Kind::slow || !is_steady(fault)) continue;
     if (fault.hits_metric(metric.suite, metric.name, metric.metric) &&
         fault.hits_device(node, node_name(node), device % spec_.devices_per_node))
-      y += std::log(fault.factor);
+      y += effect(fault);
   }
   return y;
 }
@@ -184,8 +196,10 @@ const Fault* Machine::dead(const MetricModel& metric, std::int64_t device, std::
   for (const Fault& fault : spec_.faults)
     if (fault.kind == Kind::dead && fault.hits_metric(metric.suite, metric.name, metric.metric) &&
         fault.hits_device(node, node_name(node), device % spec_.devices_per_node) &&
-        on_duty(fault, static_cast<std::uint64_t>(device), sample))
+        on_duty(fault, static_cast<std::uint64_t>(device), sample)) {
+      effect(fault);
       return &fault;
+    }
   return nullptr;
 }
 
@@ -204,10 +218,11 @@ double Machine::log_fault(const MetricModel& metric, std::int64_t device, std::i
         !fault.hits_device(node, node_name(node), device % spec_.devices_per_node))
       continue;
     const auto who = mix64(static_cast<std::uint64_t>(device), hash_text(case_name));
-    if (fault.kind == Kind::drift)
+    if (fault.kind == Kind::drift) {
+      effect(fault);
       y += std::log(1 - (1 - fault.factor) * std::clamp(share, 0.0, 1.0));
-    else if (on_duty(fault, who, sample))
-      y += std::log(fault.factor);
+    } else if (on_duty(fault, who, sample))
+      y += effect(fault);
   }
   return y;
 }
@@ -222,7 +237,7 @@ double Machine::nic_capacity(const MetricModel& metric, std::int64_t nic, bool s
     if (fault.nics.contains(nic % spec_.nics_per_node) && fault.nodes.contains(node, node_name(node)) &&
         fault.hits_metric(metric.suite, metric.name, metric.metric) &&
         on_duty(fault, static_cast<std::uint64_t>(nic), sample))
-      y += std::log(fault.factor);
+      y += effect(fault);
   }
   return y;
 }
@@ -235,7 +250,7 @@ double Machine::leaf_capacity(const MetricModel& metric, std::int64_t leaf, bool
       continue;
     if (fault.hits_metric(metric.suite, metric.name, metric.metric) &&
         on_duty(fault, mix64(1, static_cast<std::uint64_t>(leaf)), sample))
-      y += std::log(fault.factor);
+      y += effect(fault);
   }
   return y;
 }
@@ -249,7 +264,7 @@ double Machine::log_in_collective(const MetricModel& metric, std::int64_t device
       continue;
     if (fault.hits_device(node, node_name(node), device % spec_.devices_per_node) &&
         on_duty(fault, static_cast<std::uint64_t>(device), sample))
-      y += std::log(fault.factor);
+      y += effect(fault);
   }
   return y;
 }
@@ -271,7 +286,7 @@ double Machine::log_link(const MetricModel& metric, std::int64_t source, std::in
     if (fault.pair_source != source || fault.pair_destination != destination) continue;
     const auto who = mix64(static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(destination));
     if (fault.hits_metric(metric.suite, metric.name, metric.metric) && on_duty(fault, who, sample))
-      y += std::log(fault.factor);
+      y += effect(fault);
   }
   return y;
 }

@@ -60,16 +60,21 @@ class Machine {
   /// log of what faults of its own leave of a device in a collective; only those whose suite= names it.
   double log_in_collective(const MetricModel& metric, std::int64_t device, std::int32_t sample) const;
 
+  /// Whether a fault of spec().faults has changed a rate drawn so far; true for faults that change no rates.
+  bool acted(const Fault& fault) const;
+
   /// A stream for draws that differ from run to run.
   RandomStream run_stream(const std::string& name) const;
 
  private:
   void check_sizes() const;
   void check_faults() const;
+  double effect(const Fault& fault) const;  ///< log of its factor; the fault has acted
   bool on_duty(const Fault& fault, std::uint64_t who, std::int32_t sample) const;
 
   Spec spec_;
   RandomStream truth_;
+  mutable std::vector<bool> acted_;  ///< of every fault; rates are drawn by const members
 };
 
 }  // namespace assay::simulate

@@ -99,6 +99,40 @@ bool add_retest(results::Results& r, const Machine& machine, const verdict::Rete
   return true;
 }
 
+/// Why a fault of rates changed none.
+std::string why_without_effect(const Spec& spec, const Fault& fault) {
+  if (fault.duty < 1) return "its duty selected no sample";
+  if (!fault.leaves.everything()) {
+    const bool by_rail = spec.nics_per_node > 1 && spec.leaves == spec.nics_per_node;
+    return "no measured pair or group connects the leaf with another leaf" +
+           (by_rail
+                ? fmt::format("; {} leaves for {} NICs per node put NIC k of all nodes on leaf k, --leaves "
+                              "{} makes two groups of nodes",
+                              spec.leaves, spec.nics_per_node, 2 * spec.nics_per_node)
+                : std::string());
+  }
+  if (fault.pair_source >= 0)
+    return "the pair is not measured; pairs are of devices with the same number on two nodes, and --rounds "
+           "sets how many";
+  const bool collectives = std::ranges::any_of(
+      spec.metrics, [](const MetricModel& m) { return m.subject == Subject::collective; });
+  if (!fault.of_network() && collectives)
+    return "a device slows a collective only by a fault slow with its suite (suite=allreduce)";
+  return "no measured part is hit";
+}
+
+/// A fault that changed nothing: an event as in a real run if its duty left it out, else Error(usage).
+void name_without_effect(results::Results& r, const Machine& machine) {
+  for (const Fault& fault : machine.spec().faults) {
+    if (machine.acted(fault)) continue;
+    const std::string why = why_without_effect(machine.spec(), fault);
+    if (fault.duty >= 1) throw_usage("--fault: '" + fault.text + "': changes no sample: " + why);
+    r.events.push_back(
+        {0, -1, "inject-unfired",
+         fmt::format("injected fault without effect on the first measurements: {}: {}", fault.text, why)});
+  }
+}
+
 }  // namespace
 
 results::Results screen(const Spec& spec) {
@@ -124,6 +158,7 @@ results::Results screen(const Spec& spec) {
     schedule.start_s += r.cases.back().shares.wall_s;
   }
   add_facts(r, machine);
+  name_without_effect(r, machine);
   return r;
 }
 

@@ -13,7 +13,7 @@
 namespace assay::simulate {
 
 /// Everything up to the retest stage; no verdict. Deterministic in the spec. Throws Error(usage) for a spec
-/// that makes no cluster.
+/// that makes no cluster, and for a fault of duty 1 that changes no sample.
 results::Results screen(const Spec& spec);
 
 /// Measures again what the verdict asks for, with new noise around the same true rates, until it asks for

@@ -106,6 +106,11 @@ class Simulate(harness.CliTest):
             ([*out, "--fault", "slow:node=1"], "--fault: slow factor= percent="),
             ([*out, "--fault", "slow:node=99,percent=5"], "--fault: 'slow:node=99,percent=5':"),
             ([*out, "--fault", "melt"], "--fault: 'melt'"),
+            ([*out, "--nodes", "16", "--devices-per-node", "4", "--leaves", "4", "--metrics", "p2p", "--fault", "slow:leaf=2,percent=50"],
+             "--fault: 'slow:leaf=2,percent=50': changes no sample --leaves 8"),
+            ([*out, "--metrics", "p2p", "--nodes", "200", "--fault", "slowlink:pair=0>1,percent=50"], "changes no sample the pair is not measured"),
+            ([*out, "--metrics", "allreduce", "--fault", "slow:node=1,percent=50"], "changes no sample suite=allreduce"),
+            ([*out, "--metrics", "allreduce", "--fault", "dead:node=1"], "changes no sample suite=allreduce"),
             (["-o", "no/such/place.h5"], "--output:"),
         ]
         for arguments, line in cases:
@@ -118,6 +123,16 @@ class Simulate(harness.CliTest):
                 result = self.on_small_disk(size, "simulate", "--nodes", "64", "-o", "small/s.h5")
                 self.assert_code(result, 3)
                 self.assertEqual((result.stdout, result.stderr), ("", "assay: small/s.h5: No space left on device\n"))
+
+    def test_a_fault_that_its_duty_left_out_is_named(self):
+        result = self.simulate("--fault", "slow:node=3,percent=20,duty=0.0001")
+        self.assert_code(result, 3)
+        self.assertIn("injected fault without effect", result.stdout)
+
+    def test_help_has_the_keys_of_each_kind_and_their_values(self):
+        text = self.assay("simulate", "--help").stdout
+        for line in ("  missing   node, what; needs node\n", "device, nic, memory [device]", "slow:leaf acts on links between leaves only"):
+            self.assertIn(line, text)
 
     def test_an_existing_file_is_kept_without_force(self):
         self.write("s.h5", "mine")
