@@ -30,7 +30,8 @@ std::string finding_facts(const results::Finding& f) {
     text += fmt::format(" ({} to {})", percent_text(*f.ci_low), percent_text(*f.ci_high));
   if (f.samples) text += fmt::format(", n={}", *f.samples);
   if (f.controls) text += fmt::format(", controls {}", *f.controls);
-  if (f.p_adjusted) text += fmt::format(", p {:.2g}", *f.p_adjusted);
+  constexpr double least_p = 1e-9;  // smaller ones rest on the tails of the model
+  if (f.p_adjusted) text += *f.p_adjusted < least_p ? ", p < 1e-9" : fmt::format(", p {:.2g}", *f.p_adjusted);
   if (!f.stratum.empty()) text += ", stratum " + group_words(f.stratum);
   const std::string confirmation = confirmation_words(f);
   text += f.confirmed ? ", confirmed" + (confirmation.empty() ? "" : " (" + confirmation + ")")
@@ -98,7 +99,9 @@ std::string reading(double value) { return std::isnan(value) ? "unreadable" : fm
 std::string explain_text(const verdict::Explanation& e, const Style& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   const std::string state = e.state.empty() ? "not judged separately" : e.state;
-  std::string out = fmt::format("{} {}: ", e.entity.kind, e.entity.name) + paint(state, state, style) + "\n";
+  const std::string prefix = e.entity.kind + ":";
+  const std::string name = e.entity.name.substr(e.entity.name.starts_with(prefix) ? prefix.size() : 0);
+  std::string out = fmt::format("{} {}: ", e.entity.kind, name) + paint(state, state, style) + "\n";
   if (!e.reason.empty()) line(out, "because " + e.reason, width);
   line(out,
        "id " + e.entity.id + " (" + e.entity.id_source + ")" +

@@ -14,6 +14,8 @@
 #include "report/report.hpp"
 #include "report/summary_data.hpp"
 #include "report/told_findings.hpp"
+#include "results/described.hpp"
+#include "results/entity_tree.hpp"
 
 namespace assay::report {
 namespace {
@@ -109,9 +111,14 @@ std::string share_words(const Results& results, const CaseData& c) {
 }
 
 /// The entity that is furthest behind, where that is worth a word.
-std::string worst_words(const MetricSummary& d) {
+std::string worst_words(const Results& results, const MetricSummary& d) {
   if (d.entities < 2 || !(d.worst_deficit > worst_told)) return "";
-  return ", worst " + short_link(d.worst) + " -" + percent_words(d.worst_deficit);
+  const std::string first = ", worst " + short_link(d.worst) + " -" + percent_words(d.worst_deficit);
+  const double again = deficit_again(results, d);
+  if (std::isnan(again) || again > d.worst_deficit / 2) return first;
+  return first + " at first, " +
+         (again > worst_told ? "-" + percent_words(again) + " when measured again"
+                             : "normal when measured again");
 }
 
 /// Of a case that counts errors: how many there were of whom; empty where none was counted.
@@ -149,7 +156,7 @@ std::string case_line(const Results& results, const CaseData& c, std::size_t wid
     if (const std::string wrong = errors_words(results, c, *m); !wrong.empty()) return line(title + wrong);
   std::string text = title + format_quantity(d.median, m->unit);
   if (!std::isnan(d.spread)) text += ", spread " + percent_words(d.spread);
-  return line(text + share_words(results, c) + worst_words(d));
+  return line(text + share_words(results, c) + worst_words(results, d));
 }
 
 std::string suites_text(const Results& results, const VerdictData& verdict, const std::string& file,
@@ -225,13 +232,13 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
       wrap(fmt::format("planned={} passed={} failed={} skipped={} error={} incomplete={} (not applicable {})",
                        a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable),
            width, 2);
-  out += wrap("metrics compared with: " + verdict.basis, width, 2);
+  out += wrap("values compared with: " + verdict.basis, width, 2);
   if (verdict.false_alarm_rate > 0)
-    out +=
-        wrap(fmt::format("expected false FAILs per run on healthy hardware: at most {:.2g} (calculated, of "
-                         "comparisons with peers; limits are not counted)",
-                         verdict.false_alarm_rate),
-             width, 2);
+    out += wrap(
+        fmt::format("chance of a wrong FAIL on healthy hardware: at most {:.2g} % per run (calculated, of "
+                    "comparisons with peers; limits are not counted)",
+                    100 * verdict.false_alarm_rate),
+        width, 2);
   return out;
 }
 
@@ -254,6 +261,10 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
     const auto& entity = results.entities[static_cast<std::size_t>(e.entity)];
     if (entity.kind == "node") by_state[e.state].push_back(entity.name);
   }
+  std::set<std::string> lost;
+  for (const auto& e : results.events)
+    if (const auto node = results::node_above(results.entities, e.entity); node >= 0 && results::loss_of(e))
+      lost.insert(results.entities[static_cast<std::size_t>(node)].name);
   const LinkEnds ends = link_ends(results, verdict);
   const auto at_ends = std::ranges::count_if(ends.only, [&](std::int32_t row) {
     return results.entities[static_cast<std::size_t>(row)].kind == "node";
@@ -264,16 +275,40 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
     if (it == by_state.end()) continue;
     text += fmt::format(" {} {}", it->second.size(), state);
     if (std::string(state) == "PASS") continue;
-    text += " (";
-    for (std::size_t i = 0; i < std::min(it->second.size(), nodes_shown); ++i)
-      text += (i == 0 ? "" : ", ") + it->second[i];
-    text +=
-        it->second.size() > nodes_shown ? fmt::format(" and {} more)", it->second.size() - nodes_shown) : ")";
+    auto& names = it->second;
+    const auto others =
+        std::ranges::stable_partition(names, [&](const std::string& name) { return lost.contains(name); });
+    const std::size_t gone = names.size() - others.size();
+    text += others.empty() || gone == 0 ? " (" : fmt::format(" ({} lost: ", gone);
+    for (std::size_t i = 0; i < std::min(names.size(), nodes_shown); ++i)
+      text += (i == 0 ? "" : i == gone ? "; " : ", ") + names[i];
+    text += names.size() > nodes_shown ? fmt::format(" and {} more)", names.size() - nodes_shown) : ")";
   }
   if (at_ends > 0)
     text += fmt::format("; {}, {} only as their ends", links_words(ends),
                         plural(static_cast<std::size_t>(at_ends), "node"));
   return by_state.empty() ? "" : wrap(text, width, 2);
+}
+
+/// FAILs of parts that belong to no node: switches, and links where no node FAILs for them.
+std::string other_parts_line(const Results& results, const VerdictData& verdict, std::size_t width) {
+  const LinkEnds ends = link_ends(results, verdict);
+  std::map<std::string, std::set<std::string>> parts;
+  for (const auto& f : verdict.findings)
+    if (f.severity == "FAIL" &&
+        (f.level == "switch" || f.level == "rack" || (f.level == "link" && ends.only.empty())))
+      parts[f.level].insert(
+          short_link(f.name.substr(f.name.starts_with(f.level + ":") ? f.level.size() + 1 : 0)));
+  std::string text;
+  for (const auto& [level, names] : parts) {
+    const std::string what = names.size() == 1 ? level : level == "switch" ? "switches" : level + "s";
+    text += fmt::format("{}{} {} FAIL (", text.empty() ? "other parts: " : ", ", names.size(), what);
+    std::size_t shown = 0;
+    for (const std::string& name : names)
+      if (shown++ < nodes_shown) text += (shown == 1 ? "" : ", ") + name;
+    text += shown > nodes_shown ? fmt::format(" and {} more)", shown - nodes_shown) : ")";
+  }
+  return text.empty() ? "" : wrap(text, width, 2);
 }
 
 /// Notes one by one, less those of noise: on a busy machine there is one for nearly every metric.
@@ -315,7 +350,7 @@ std::string summary(const Results& results, const VerdictData& verdict, const st
   if (!found.empty()) out += found + rule + "\n";
   if (const std::string links = coverage_line(results); !links.empty()) out += wrap(links, width, 2);
   out += coverage_text(verdict, width) + skipped_line(results, shown, width) +
-         nodes_line(results, verdict, width);
+         nodes_line(results, verdict, width) + other_parts_line(results, verdict, width);
   out += paint(verdict.state, verdict.state, style) + fmt::format(" (exit {})\n", verdict.exit_code);
   // A path is copied with the mouse: it is never broken.
   return out + "file: " + file + "\n";

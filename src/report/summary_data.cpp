@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "measure/statistics.hpp"
+#include "results/case_name.hpp"
 
 namespace assay::report {
 namespace {
@@ -46,6 +47,17 @@ std::vector<double> row_medians(const results::CaseData& c, const results::Metri
   return medians;
 }
 
+namespace {
+
+/// Of a rate or a time against a median of others; NaN where one of them is 0.
+double deficit_against(double value, double median, results::Better better) {
+  if (better == results::Better::higher && median != 0) return 1.0 - value / median;
+  if (better == results::Better::lower && value != 0) return 1.0 - median / value;
+  return results::not_taken;
+}
+
+}  // namespace
+
 MetricSummary summarize(const results::Results& results, const results::CaseData& c,
                         const results::Metric& m) {
   MetricSummary d;
@@ -71,10 +83,25 @@ MetricSummary summarize(const results::Results& results, const results::CaseData
   const double sigma = d.entities > 1 ? mad_sigma(medians) : mad_sigma(row_samples(c, m, values, worst));
   if (d.median != 0) d.spread = sigma / std::abs(d.median);
   d.worst = entity_name(results, c, worst);
-  if (m.better == results::Better::higher && d.median != 0) d.worst_deficit = 1.0 - medians[worst] / d.median;
-  if (m.better == results::Better::lower && medians[worst] != 0)
-    d.worst_deficit = 1.0 - d.median / medians[worst];
+  d.worst_deficit = deficit_against(medians[worst], d.median, m.better);
   return d;
+}
+
+double deficit_again(const results::Results& results, const MetricSummary& d) {
+  const results::CaseData& c = *d.data;
+  double deficit = results::not_taken;
+  for (const auto& again : results.cases) {
+    if (again.suite != c.suite || !results::is_retest(again.name) ||
+        again.name.substr(0, again.name.rfind('.')) != c.name)
+      continue;
+    const auto m = std::ranges::find(again.metrics, d.metric->name, &results::Metric::name);
+    if (m == again.metrics.end()) continue;
+    const auto values = m->values.held();
+    for (std::size_t r = 0; r < again.entity.size(); ++r)
+      if (entity_name(results, again, r) == d.worst)
+        deficit = deficit_against(median(row_samples(again, *m, values, r)), d.median, m->better);
+  }
+  return deficit;
 }
 
 std::map<std::string, results::SelftestRow> selftest_sums(const results::Results& results) {

@@ -83,8 +83,46 @@ void add_uncovered(Judgement& j, const std::string& path, const std::string& why
   j.add(std::move(f), {});
 }
 
+/// Required cases that lack a lost node's parts: one gap for the node.
+struct LostNodes {
+  struct Lack {
+    std::set<std::int32_t> rows;
+    std::size_t cases = 0;
+    std::string first;
+  };
+  std::set<std::int32_t> lost;  ///< rows of events: ranks' devices or nodes
+  std::map<std::int32_t, Lack> by_node;
+
+  explicit LostNodes(const Judgement& j) {
+    for (const auto& e : j.results.events)
+      if (results::loss_of(e)) lost.insert(e.entity);
+  }
+
+  /// Takes the lost parts of `absent`, and leaves the others.
+  void take(const Judgement& j, std::vector<std::int32_t>& absent, const std::string& path) {
+    std::set<std::int32_t> nodes;
+    std::erase_if(absent, [&](std::int32_t row) {
+      const auto node = j.entities.node(row);
+      if (node < 0 || (!lost.contains(row) && !lost.contains(node))) return false;
+      nodes.insert(node);
+      by_node[node].rows.insert(row);
+      return true;
+    });
+    for (const auto node : nodes)
+      if (Lack& lack = by_node[node]; lack.cases++ == 0) lack.first = path;
+  }
+
+  void tell(Judgement& j) const {
+    for (const auto& [node, lack] : by_node)
+      j.gap(j.entities.name(node) + ": " + std::to_string(lack.cases) +
+                (lack.cases == 1 ? " required case was" : " required cases were") +
+                " measured without its lost ranks" + (lack.cases == 1 ? ": " : ", the first: ") + lack.first,
+            {lack.rows.begin(), lack.rows.end()});
+  }
+};
+
 /// One planned case with what was measured of it (null: nothing).
-void account(Judgement& j, const results::PlanRow& plan, const CaseData* c) {
+void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, LostNodes& losses) {
   auto& a = j.accounting;
   const std::string path = plan.suite + "/" + plan.name;
   const CaseState state = c == nullptr ? CaseState::incomplete : c->state;
@@ -112,7 +150,10 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c) {
   if (c == nullptr || !measured) return;
   check_samples(j, *c, required);
   if (required && plan.entities > static_cast<std::int64_t>(c->entities())) {
-    const auto absent = absent_rows(j, *c);
+    auto absent = absent_rows(j, *c);
+    const bool named = !absent.empty();
+    losses.take(j, absent, path);
+    if (named && absent.empty()) return;
     j.gap(path + ": " + std::to_string(c->entities()) + " of " + std::to_string(plan.entities) +
               " entities measured" + (absent.empty() ? "" : ", without " + first_names(j, absent)),
           absent);
@@ -199,6 +240,7 @@ void judge_accounting(Judgement& j) {
   std::unordered_map<std::string, const CaseData*> cases;
   for (const auto& c : j.results.cases) cases[c.path()] = &c;
   std::set<std::string> planned;
+  LostNodes losses(j);
   for (const auto& row : j.results.plan) {
     if (row.state == "not_applicable") {
       ++j.accounting.not_applicable;
@@ -207,8 +249,9 @@ void judge_accounting(Judgement& j) {
     ++j.accounting.planned;
     const auto it = cases.find(row.suite + "/" + row.name);
     planned.insert(row.suite + "/" + row.name);
-    account(j, row, it == cases.end() ? nullptr : it->second);
+    account(j, row, it == cases.end() ? nullptr : it->second, losses);
   }
+  losses.tell(j);
   // Cases beyond the plan (imported files) count as planned by having been run.
   for (const auto& c : j.results.cases) {
     if (planned.contains(c.path())) continue;
@@ -223,7 +266,7 @@ void judge_accounting(Judgement& j) {
     results::PlanRow row;
     row.suite = c.suite;
     row.name = c.name;
-    account(j, row, &c);
+    account(j, row, &c, losses);
   }
   for (const std::string& doubt : results::doubtful_content(j.results)) j.gap(doubt);
   check_measured(j);

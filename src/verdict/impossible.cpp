@@ -135,9 +135,13 @@ class Impossible {
     f.action = "TRIAGE";
     f.since = c.started;
     f.evidence = "/cases/" + c.path() + "/" + dead.metric->name;
-    f.text = f.name + ": " + f.metric + " " + value_text(dead.row.example, f.unit) +
-             " is impossible: " + std::to_string(dead.row.impossible) + " of " +
-             std::to_string(dead.row.taken) + " samples, while " + std::to_string(dead.others) +
+    const std::string taken = std::to_string(dead.row.taken);
+    f.text = f.name + ": " + f.metric + " was " + value_text(dead.row.example, f.unit) + " in " +
+             (dead.row.impossible < dead.row.taken
+                  ? std::to_string(dead.row.impossible) + " of " + taken + " samples"
+              : dead.row.taken == 1 ? "its only sample"
+                                    : "all " + taken + " samples") +
+             ", while " + std::to_string(dead.others) +
              (dead.others == 1 ? " other part works" : " other parts work");
     f.text += in_others(dead.metrics) + "; next: remove it and test it alone";
     j_.add(std::move(f), {entity});

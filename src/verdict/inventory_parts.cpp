@@ -76,6 +76,12 @@ std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows,
 
 std::string clip(const std::string& text) { return text.size() <= 60 ? text : text.substr(0, 57) + "..."; }
 
+/// "gpus" and 3 -> "3 GPUs"; "kernel" and 6.0 -> "kernel is 6.0"
+std::string having(const std::string& column, const std::string& text) {
+  const char* unit = column == "gpus" ? " GPUs" : column == "nics" ? " NICs" : nullptr;
+  return unit == nullptr ? column + " is " + text : text + (text == "1" ? std::string(unit, 4) : unit);
+}
+
 void add_mismatch(Judgement& j, const Majority& of, const std::string& column, const ValueGroup& group,
                   const ValueGroup& majority, bool split) {
   const bool missing = of.is_amount(column) && group.number < majority.number;
@@ -100,7 +106,7 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
     } else {
       f.text = f.name + ": ";
     }
-    f.text += column + " is " + clip(group.text) + ", " + std::to_string(majority.rows.size()) + " " +
+    f.text += having(column, clip(group.text)) + ", " + std::to_string(majority.rows.size()) + " other " +
               of.many + " have " + clip(majority.text);
     j.add(std::move(f), rows);
   };

@@ -96,7 +96,7 @@ std::string standing(const PeerFinding& f) {
            " no outlier, since nodes differ more";
   if (!p.noise_known) return "too few samples for a decision at " + delta;
   if (!p.eligible()) return "not judged to " + delta + ": the resolution is " + percent(p.effective_delta());
-  if (fraction(f.suspect.deficit) < f.suspect.delta) return "less than " + delta;
+  if (fraction(f.suspect.deficit) < f.suspect.delta) return "below the FAIL threshold of " + delta;
   return chance;
 }
 

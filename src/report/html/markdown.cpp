@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "report/decision.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/page.hpp"
 #include "report/layout.hpp"
@@ -122,10 +123,13 @@ std::string page_markdown(const PageInput& in) {
   out += fmt::format("# {}: {}\n\n", plain(v.state), plain(in.file));
   if (in.results.config.contains("simulated"))
     out += "Simulated: synthetic data, no machine was measured.\n\n";
-  if (v.state == "PASS") out += plain(pass_words(in.judgement)) + "\n\n";
+  out += plain(v.state == "PASS" ? pass_words(in.judgement) : decision_words(in.results, v)) + "\n\n";
+  const auto& given = in.judgement.options;
+  if (const std::string text = unpromised_words(given.limits_name, given.baseline_name); !text.empty())
+    out += plain(text) + "\n\n";
   out += fmt::format(
       "- exit code {}, level {}, started {}, assay {}\n- planned {}, passed {}, failed {}, skipped {}, error "
-      "{}, incomplete {}\n- metrics compared with: {}\n",
+      "{}, incomplete {}\n- values compared with: {}\n",
       v.exit_code, plain(i.level), plain(i.started), plain(i.assay_version), a.planned, a.passed, a.failed,
       a.skipped, a.error, a.incomplete, plain(v.basis));
   if (!in.sha256.empty()) out += "- SHA-256 `" + in.sha256 + "`\n";

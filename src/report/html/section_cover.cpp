@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/units.hpp"
+#include "report/decision.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
 #include "report/layout.hpp"
@@ -69,11 +70,8 @@ std::string facts(const std::vector<std::pair<const char*, std::string>>& rows) 
 std::string code(const std::string& text) { return text.empty() ? "" : "<code>" + escaped(text) + "</code>"; }
 
 std::string sentence_of(const Page& page) {
-  const std::string& state = page.in.verdict.state;
-  if (state == "PASS") return pass_words(page.in.judgement);
-  if (state == "WARN") return "No confirmed fault; see the warnings.";
-  if (state == "FAIL") return "At least one fault was confirmed. It is named below.";
-  return "Required evidence is missing. This is not a pass, and no fault was confirmed.";
+  if (page.in.verdict.state == "PASS") return pass_words(page.in.judgement);
+  return decision_words(page.in.results, page.in.verdict);
 }
 
 std::string signature_block() {
@@ -147,16 +145,15 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Page& page) {
                         plural(names_of(page, "nic").size(), "NIC")},
           {"Expected", escaped(expected_words(page))},
           {"References", escaped(used_references(page))},
-          {"Metrics compared with", escaped(v.basis)},
+          {"Values compared with", escaped(v.basis)},
           {"Cases",
            escaped(fmt::format(
                "planned {}, passed {}, failed {}, skipped {}, error {}, incomplete {} (not applicable {})",
                a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable))},
-          {"False alarms",
+          {"Chance of a wrong FAIL",
            v.false_alarm_rate > 0
-               ? escaped(fmt::format("expected false FAILs per run on healthy hardware: at most {:.2g} "
-                                     "(calculated), {}",
-                                     v.false_alarm_rate, false_alarm_scope))
+               ? escaped(fmt::format("on healthy hardware at most {:.2g} % per run (calculated), {}",
+                                     100 * v.false_alarm_rate, false_alarm_scope))
                : ""},
           {"assay", escaped(i.assay_version)}};
 }
@@ -178,10 +175,13 @@ std::string cover_section(const Page& page) {
                        escaped(i.state));
   out += "<ul class=\"tiles\">" + link_tile(tally) + tiles(tally.nodes, "node") + "</ul>\n";
   if (!tally.parts.empty()) out += "<ul class=\"tiles small\">" + tiles(tally.parts, "part") + "</ul>\n";
+  const auto& given = page.in.judgement.options;
+  if (const std::string text = unpromised_words(given.limits_name, given.baseline_name); !text.empty())
+    out += "<p class=\"notice\">" + escaped(text) + "</p>\n";
   out += signature_block();
   out += facts(facts_of(page)) + node_names(page) + command_of(page);
   if (v.reasons.empty()) return out + joint_block(page);
-  out += "<h3>Why</h3><ol class=\"reasons\">";
+  out += "<h3>Reasons for " + escaped(v.state) + "</h3><ol class=\"reasons\">";
   constexpr std::size_t shown = 8;
   for (std::size_t r = 0; r < std::min(shown, v.reasons.size()); ++r)
     out += "<li>" + escaped(v.reasons[r]) + "</li>";
@@ -217,8 +217,8 @@ const char* without_contract(const verdict::Compared& c) {
 
 std::string contract_section(const Page& page) {
   if (page.contract.empty())
-    return none("No contract was given (--limits FILE). Metrics were compared with: " +
-                page.in.verdict.basis + "." + without_contract(verdict::compared_of(page.in.judgement)));
+    return none("No contract was given (--limits FILE). Values were compared with: " + page.in.verdict.basis +
+                "." + without_contract(verdict::compared_of(page.in.judgement)));
   const std::string& file = page.contract.front().where;
   std::vector<std::vector<Cell>> rows;
   std::size_t met = 0;
@@ -299,8 +299,8 @@ namespace {
 std::string visible_words(const verdict::Sensitivity& s) {
   if (!std::isnan(s.visible)) return fmt::format("{:.1f} %", 100 * s.visible);
   if (s.basis == "none") return "not compared";
-  if (s.basis == "limit") return "beyond its limit";
-  if (s.basis == "physical") return "below its hardware rate";
+  if (s.basis == "limit") return "once beyond its limit";
+  if (s.basis == "physical") return "once below its hardware rate";
   return "no number";
 }
 
@@ -328,9 +328,11 @@ std::string untested_section(const Page& page) {
          "of 100 such runs, with the samples, the noise and the spread between parts that this run had; "
          "simulated fleets of 3 to 256 nodes, with spreads of 0.5 and 1.7 %, gave 97 to 100. A part that is "
          "slow in several metrics is named for less. A FAIL needs more: a retest in which the part is slow "
-         "beyond doubt.</p>\n<p>Beyond its limit, below its hardware rate: a part shows when it crosses that "
+         "beyond doubt.</p>\n<p>Once beyond its limit, once below its hardware rate: a part shows when it "
+         "crosses that "
          "bound, however far above it lay before. Not compared: no slowdown shows. No number: links and "
-         "collectives, which are compared with one another as groups.</p>\n" +
+         "collectives, which are compared with one another as groups. Spread: robust standard deviation "
+         "between parts. Error: standard error of the median of one part.</p>\n" +
          table("Smallest visible slowdown",
                {{"metric", "wide"},
                 {"visible from", "num"},

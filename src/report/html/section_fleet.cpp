@@ -83,6 +83,16 @@ std::string node_cell(const Page& page, const Node& node, const States& states, 
       state_class(state), fragment(name), node.row, escaped(name), escaped(state), escaped(name), parts);
 }
 
+/// Why a part did not pass: the number of the finding, where its text is the reason, with its first words.
+Cell because(const std::vector<results::Finding>& findings, const std::string& reason) {
+  const auto it = std::ranges::find(findings, reason, &results::Finding::text);
+  if (it == findings.end()) return cell(reason, "wide");
+  const auto number = it - findings.begin() + 1;
+  return markup_cell(fmt::format("<a href=\"#finding/{0}\">finding {0}</a>: {1}{2}{3}", number,
+                                 escaped(it->name), it->kind.empty() ? "" : " ", escaped(it->kind)),
+                     "wide");
+}
+
 }  // namespace
 
 std::string fleet_section(const Page& page) {
@@ -115,7 +125,8 @@ std::string fleet_section(const Page& page) {
       if (s.state != state) continue;
       const auto& e = page.in.results.entities[static_cast<std::size_t>(s.entity)];
       rows.push_back({markup_cell(part_link(e.name)), cell(e.kind),
-                      markup_cell(state_chip(s.state), "nowrap"), cell(s.reason, "wide"), cell(e.id, "dim")});
+                      markup_cell(state_chip(s.state), "nowrap"), because(page.in.verdict.findings, s.reason),
+                      cell(e.id, "dim")});
     }
   }
   if (rows.empty()) return out + "<p>No part is in any other state than PASS or not tested.</p>\n";

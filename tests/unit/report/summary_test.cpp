@@ -48,10 +48,24 @@ TEST(Report, SummaryFitsAndNamesTheWorst) {
   EXPECT_THAT(text, HasSubstr("worst node3/cores0-1 -50 %"));
   EXPECT_THAT(text, HasSubstr("WARN  node3/cores0-1: gemm/fp32-n2048-together:throughput"));
   EXPECT_THAT(text, HasSubstr("planned=1 passed=1 failed=0 skipped=0 error=0 incomplete=0"));
-  EXPECT_THAT(text, HasSubstr("metrics compared with: limits 0, hardware rates 0, peers only 8, nothing 0"));
+  EXPECT_THAT(text, HasSubstr("values compared with: limits 0, hardware rates 0, peers only 8, nothing 0"));
   EXPECT_THAT(text, HasSubstr("1 WARN (node3) 7 PASS"));
   EXPECT_THAT(text, HasSubstr("\nWARN (exit 0)\nfile: run.h5\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(Report, TheWorstPartIsToldWithWhatItsRetestGave) {
+  for (const auto& [again, wanted] :
+       {std::pair{1.0, "worst node3/cores0-1 -50 % at first, normal when measured again"},
+        std::pair{0.9, "worst node3/cores0-1 -50 % at first, -10 % when measured again"},
+        std::pair{0.5, "worst node3/cores0-1 -50 %\n"}}) {
+    auto r = slow_run(8);
+    auto c = first_case(r);
+    c.name += ".c1";
+    for (std::size_t s = 0; s < 6; ++s) c.metrics[0].values[3 * 6 + s] = c.metrics[0].values[s] * again;
+    r.cases.push_back(std::move(c));
+    EXPECT_THAT(report::summary(r, judge(r), "run.h5", {160, false}), HasSubstr(wanted));
+  }
 }
 
 TEST(Report, LinkInsideANodeNamesTheNodeOnce) {

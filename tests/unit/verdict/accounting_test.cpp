@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/unit/fabricate.hpp"
@@ -185,6 +186,25 @@ TEST(VerdictAccounting, AbortedRunIsInconclusive) {
   r.events.push_back({0, -1, "aborted", "stopped by SIGTERM"});
   EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
   EXPECT_THAT(all_reasons(judge(r)), HasSubstr("SIGTERM"));
+}
+
+TEST(VerdictAccounting, ALostNodeIsOneReasonForAllItsCases) {
+  auto r = healthy(6, 2);
+  const auto devices = rows_of_kind(r, "device");
+  for (const char* name : {"fp32-n1024-together", "fp32-n512-together"}) {
+    add_case(r, "gemm", name, "throughput", "FLOP/s", results::Better::higher, "device",
+             {devices.begin(), devices.begin() + 8}, std::vector<double>(8, 1e11));
+    r.plan.back().entities = 12;
+  }
+  for (const auto device : {devices[8], devices[9]}) r.events.push_back({1, device, "lost", "it was lost"});
+  const auto v = judge(r);
+  const auto naming = [&](const char* text) {
+    return std::ranges::count_if(
+        v.reasons, [&](const std::string& reason) { return reason.find(text) != std::string::npos; });
+  };
+  EXPECT_EQ(naming("node4: 2 required cases were measured without its lost ranks, the first: gemm/"), 1);
+  EXPECT_EQ(naming("without node4"), 0);
+  EXPECT_EQ(naming("8 of 12 entities measured, without node5/cores0-1, node5/cores2-3"), 2);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST(VerdictInventory, DeviantNodeIsNamedAgainstTheMajority) {
   EXPECT_EQ(v.findings[0].name, "node2");
   EXPECT_EQ(v.findings[0].kind, "mismatch");
   EXPECT_EQ(v.findings[0].action, "CONFIG");
-  EXPECT_THAT(v.findings[0].text, HasSubstr("kernel is 6.0, 4 nodes have 6.1"));
+  EXPECT_THAT(v.findings[0].text, HasSubstr("kernel is 6.0, 4 other nodes have 6.1"));
 }
 
 TEST(VerdictInventory, LessOfAPartFailsAndMoreWarns) {
