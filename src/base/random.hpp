@@ -21,7 +21,7 @@ constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// Order-dependent combination of two 64-bit values into one.
+/// Order-dependent combination of two 64-bit values into one (odd multiplier of degski's 64-bit mixer).
 constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) noexcept {
   return mix64(mix64(a) ^ (b * 0xd6e8feb86659fd93ULL));
 }

@@ -14,7 +14,7 @@ namespace assay {
 class Sha256 {
  public:
   Sha256& add(std::string_view bytes);
-  std::array<std::uint8_t, 32> finish();
+  std::array<std::uint8_t, 32> finish();  ///< the digest; once, after the last add()
 
  private:
   void block(const unsigned char* data);
@@ -25,10 +25,10 @@ class Sha256 {
   std::uint64_t bytes_ = 0;
 };
 
-std::string base64(std::string_view bytes);
-/// As a Content-Security-Policy names a script or a style.
+std::string base64(std::string_view bytes);  ///< RFC 4648 with padding
+/// "sha256-" sources of a Content-Security-Policy: the digest in base64, without the prefix.
 std::string sha256_base64(std::string_view bytes);
-/// Of a file's content; empty when it cannot be read or is no file.
+/// The digest of a file's content in lower-case hexadecimal; empty when it cannot be read or is no file.
 std::string sha256_of_file(const std::filesystem::path& path);
 
 }  // namespace assay

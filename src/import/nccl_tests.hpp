@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nccl-tests says, whatever form it says it in. Private to src/import.
+// Output of nccl-tests, read from text or JSON. Private to src/import.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +24,24 @@ struct Half {
   std::vector<double> times_s;              ///< of the single iterations, where they were reported
 };
 
+/// One row of the output: a message size with its measurements.
 struct Line {
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  ///< of the message
   std::string type, redop;
   std::vector<Half> halves;
   TextPosition place;
 };
 
+/// One start of a benchmark.
 struct Run {
   std::string operation;  ///< all_reduce, ...; empty when unknown
   std::vector<RankDevice> devices;
   std::vector<Line> lines;
-  bool ended = true;   ///< it ends as a run that was not stopped does
+  bool ended = true;   ///< false: the last lines of a complete run are missing
   TextPosition place;  ///< where it begins, of a text
 };
 
+/// Both throw Error(data) naming `file`, and the line of a text, if it is not output of nccl-tests.
 Run read_json(const std::string& text, const std::string& file);
 /// The runs of a text, one after the other: each begins with a header.
 std::vector<Run> read_text(const std::string& text, const std::string& file);

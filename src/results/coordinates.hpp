@@ -14,9 +14,9 @@
 
 namespace assay::results {
 
-/// Writes the fixed datasets of the cases of one file. One that equals one of the latest of its name, on the
-/// same scales, is not written again: the case gets a hard link to it. Datasets are most of the work and of
-/// the size of a file of many small cases.
+/// Writes the datasets that the schema fixes for the cases of one file. A dataset that equals a recent one of
+/// the same name and scales is not written again: the case gets a hard link to it. In a file of many small
+/// cases datasets are most of the size and of the time. All members throw Error(hdf5) if HDF5 cannot write.
 class SharedCoordinates {
  public:
   using ScalePtr = std::shared_ptr<h5::Scale>;
@@ -26,7 +26,7 @@ class SharedCoordinates {
   /// Any other dataset that the schema fixes, on `scales`.
   void dataset(hid_t group, const Field& field, const std::vector<std::size_t>& shape, const void* values,
                const std::vector<ScalePtr>& scales);
-  /// Every scale gets the list of its uses, which is known when no case can use it any more.
+  /// After the last case: gives every scale the list of the datasets that use it.
   void finish();
 
  private:

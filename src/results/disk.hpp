@@ -29,7 +29,7 @@ class DiskError : public Error {
 /// Throws DiskError(io): "cannot <what> <path>: <errno in words>".
 [[noreturn]] void fail_io(const std::string& what, const Path& path);
 
-std::string read_file(const Path& path);  ///< throws Error(data)
+std::string read_file(const Path& path);  ///< the whole file; throws Error(data) if it cannot be read
 
 /// Writes `bytes` to a temporary name in the same directory, fsyncs, renames to `path` and fsyncs the
 /// directory. Durable and complete, or not there at all. Throws Error(io).
@@ -38,20 +38,21 @@ void write_durable(const Path& path, const std::string& bytes);
 void make_durable(const Path& path, const std::function<void(const Path& temporary)>& write);
 void make_directory(const Path& path);  ///< throws Error(io)
 /// One write at the end of the file, so that lines of two writers cannot mix.
+/// Throws DiskError(io).
 void append(const Path& path, const std::string& bytes);
-/// Drops a last line without its end, which a writer that was killed left: the next one would be glued to it.
+/// Removes a last line without a line end, left by a writer that was killed. Throws DiskError(io).
 void cut_torn_line(const Path& path);
-void sync_file(const Path& path);
-void sync_directory(const Path& directory);
+void sync_file(const Path& path);            ///< fsync; throws DiskError(io)
+void sync_directory(const Path& directory);  ///< fsync; throws DiskError(io)
 
 /// Throws Error(io) now rather than in the middle of a merge when `bytes` more cannot be written beside
 /// `path`.
 void reserve(const Path& path, std::uint64_t bytes);
 
 // A trailer of 32 bytes after the end of the HDF5 content: readers of HDF5 ignore it, tools that change the
-// file cut it off. It tells a damaged file before HDF5 sees it.
-void seal(std::string& image);
-void seal_file(const Path& path);  ///< throws Error(io)
+// file cut it off. It shows that a file is damaged before HDF5 reads it.
+void seal(std::string& image);     ///< appends it to the bytes of a file
+void seal_file(const Path& path);  ///< appends it to the file; throws Error(io)
 
 struct CheckedFile {
   std::uint64_t bytes = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of a case. Those of a run that ends lie in the files of its cases, since all samples of a large
-// machine do not fit into the memory of one process.
+// Arrays of a case, in memory or in a file: all samples of a large machine do not fit into one process.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +21,11 @@ namespace assay::results {
 struct StoredFile {
   std::filesystem::path path;
   std::uint64_t bytes = 0;
-  std::uint64_t number = 0;  ///< of its cache: another one may get its address
+  std::uint64_t number = 0;  ///< unique in its cache
 };
 
-/// Arrays that were read from files, those used last, up to a number of bytes or three. What was given out
-/// stays valid when it is dropped here. Several threads may use it.
+/// Keeps the arrays that were read last, up to `most_bytes`, and at least three. Arrays that were given out
+/// stay valid after they are dropped here. Several threads may use it.
 class ValueCache {
  public:
   explicit ValueCache(std::size_t most_bytes) : most_bytes_(most_bytes) {}

@@ -14,6 +14,7 @@ namespace assay::simulate {
 inline constexpr std::int64_t full_nodes = 64;
 inline constexpr std::size_t sampled_rounds = 8, near_rounds = 4;
 
+/// `case_name` selects the random order. Rows are of /entities; empty for one node. Throws nothing.
 Rounds cross_rounds(const Machine& machine, const std::string& case_name);
 
 }  // namespace assay::simulate

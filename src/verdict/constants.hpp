@@ -9,7 +9,7 @@
 
 namespace assay::verdict::constants {
 
-// Values beyond these cannot be: sums and squares of them overflow, or are nothing.
+// Larger and smaller values are impossible: their sums and squares overflow or become 0.
 inline constexpr double possible_most = 1e100;
 inline constexpr double possible_least = 1e-100;
 // Normal quantile of a two-sided 95 % interval.
@@ -207,8 +207,9 @@ inline constexpr double peers_shared_most = 0.90;
 inline constexpr double core_share_least = 0.90;
 inline constexpr double core_share_part = 0.50;
 
-// Ranks in step: fewest ranks of a communicator; samples for a retest and for a judgement; share of samples
-// in which the rank alone is slow; probability of that if each rank were as likely to be the slow one.
+// Synchronised ranks: fewest ranks of a communicator; samples for a retest and for a judgement; share of
+// samples in which the rank alone is slow; probability of that if each rank were as likely to be the slow
+// one.
 inline constexpr std::size_t in_step_ranks = 4;
 inline constexpr std::size_t in_step_screened = 3;
 inline constexpr std::size_t in_step_samples = 5;

@@ -17,7 +17,7 @@
 
 namespace assay::verdict {
 
-/// Names and ancestry of the rows of /entities; every question accepts an invalid row.
+/// Names and ancestry of the rows of /entities. Every member accepts an invalid row.
 class EntityIndex {
  public:
   explicit EntityIndex(const std::vector<results::Entity>& entities);

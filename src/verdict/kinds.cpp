@@ -39,8 +39,8 @@ struct Companies {
 
 }  // namespace
 
-void spare_kinds(const EntityIndex& entities, const std::vector<Population>& populations,
-                 std::vector<Suspect>& suspects) {
+void spare_other_models(const EntityIndex& entities, const std::vector<Population>& populations,
+                        std::vector<Suspect>& suspects) {
   std::map<std::size_t, Companies> companies;
   for (auto& s : suspects) {
     if (s.siblings > 0) continue;

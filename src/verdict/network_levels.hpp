@@ -53,12 +53,15 @@ EndScores end_scores(const LinkSet& set, bool crossing_only);
 std::vector<SlowPlace> localise(LinkSet set, const Options& options);
 inline constexpr std::size_t max_pair_suspects = 300;
 
-/// Values far below the others: from 24 by robust predictive deviation, from 6 by peeled deletion t, fewer
-/// none.
+/// A value far below the others.
 struct Low {
-  std::size_t index = 0;
-  double deficit = 0, p_adjusted = 1;
+  std::size_t index = 0;  ///< in the values given
+  double deficit = 0,
+         p_adjusted = 1;  ///< logarithmic, positive is slower; chance, times the number of values
 };
+/// Values (log rates) far below the others, at most `alpha` per call among healthy ones. 24 values or more
+/// are judged by a robust predictive deviation; 6 to 23 by deletion t, the lowest one removed at a time; of
+/// fewer none is returned.
 std::vector<Low> low_outliers(const std::vector<double>& values, double alpha);
 
 /// Few nodes (or the devices of one node): a part is named when all its pairs are slow by 30 % (ranks on

@@ -16,16 +16,16 @@ struct PeerFinding {
   std::size_t member = 0;
   Suspect suspect;
   std::size_t metrics = 1;  ///< of the suite with this finding
-  double p = 1;
+  double p = 1;             ///< chance of such a part in a healthy run, adjusted
   RetestResult retest;
   std::size_t lasting_blocks = 0;  ///< blocks of the screening in which it was slower than delta
-  double lasting_s = 0;
+  double lasting_s = 0;            ///< seconds from the first to the last of these blocks
   bool throttle_counted = false, intermittent = false, fail = false;
   bool coarse = false;  ///< smoke lets a deficit of this size pass
 };
 
-/// About a member of a population, or all of it (-1), against its peers: `about` with what the population
-/// tells.
+/// A finding about entity `row` of a population (-1: all of it) against its peers, with series, group and
+/// start.
 results::Finding about_peers(const Judgement& j, const Population& p, std::int32_t row,
                              const std::string& severity, const std::string& claim, const std::string& kind);
 void add_peer_finding(Judgement& j, const PeerFinding& f);
@@ -41,7 +41,7 @@ void add_split_finding(Judgement& j, const Population& p, std::size_t metrics);
 /// apart for healthy parts of one model, where no side has most parts.
 void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspected,
                   const std::vector<Population>& beside_suspects);
-/// "1 metric", "2 metrics".
+/// The number with its noun: "1 metric", "2 metrics".
 std::string count(std::int64_t n, const char* one, const char* many);
 /// What the low side of a split has in common, as ", ..."; empty if nothing recorded explains it.
 std::string in_common(const SplitFound& split);

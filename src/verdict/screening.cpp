@@ -74,7 +74,7 @@ class Screener {
     const double throttled = as_measured_.empty() ? 0.0 : constants::throttled_share;
     screen(suites_, (1 - throttled) * combined, (1 - throttled) * joint);
     screen(as_measured_, throttled * combined, throttled * joint);
-    spare_kinds(j_.entities, out_.populations, out_.suspects);
+    spare_other_models(j_.entities, out_.populations, out_.suspects);
     std::stable_sort(out_.suspects.begin(), out_.suspects.end(), [](const Suspect& a, const Suspect& b) {
       return std::pair(a.population, a.member) < std::pair(b.population, b.member);
     });

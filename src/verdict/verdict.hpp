@@ -14,12 +14,13 @@ struct Baseline;
 struct History;
 struct Snapshot;
 
-inline constexpr const char* coverage_name = "coverage";  ///< what --require calls the coverage of all parts
+inline constexpr const char* coverage_name = "coverage";  ///< of --require: every core and GPU has a rank
 
+/// References and switches of a judgement, from the command line or from /config.
 struct Options {
-  bool strict = false;
-  std::string limits_text, limits_name;  ///< TOML text of --limits and its file name for messages
-  std::vector<std::string> require;
+  bool strict = false;                      ///< WARN exits with 1
+  std::string limits_text, limits_name;     ///< TOML text of --limits and its file name for messages
+  std::vector<std::string> require;         ///< globs of --require: what must not be missing
   std::string baseline_name, history_name;  ///< as given; what they name is one of these, or missing
   std::shared_ptr<const Baseline> baseline;
   std::shared_ptr<const std::vector<Snapshot>>

@@ -57,7 +57,8 @@ struct Chain {
 /// One GPU and one stream on which all operations are queued.
 class CudaDevice final : public Device {
  public:
-  /// `lender`: the arena of the device whose second stream this is, to empty the cache by.
+  /// `lender`: for a second stream, the arena of the first one; reading it evicts the L2 cache without memory
+  /// of its own. Throws Error(device).
   explicit CudaDevice(int ordinal, std::shared_ptr<const Buffer> lender = nullptr);
   ~CudaDevice() override;
 

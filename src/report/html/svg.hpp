@@ -9,11 +9,15 @@
 
 namespace assay::report {
 
-/// Values on a horizontal stretch of a picture, linear or logarithmic.
+// Coordinates and sizes are in units of the picture's viewBox (pixels at its natural size), y downwards.
+// `style` is a class of the style sheet.
+
+/// Maps values to coordinates, linear or logarithmic.
 struct Scale {
-  double low = 0, high = 1, from = 0, to = 1;
+  double low = 0, high = 1;  ///< values at the ends
+  double from = 0, to = 1;   ///< coordinates of these
   bool logarithmic = false;
-  double at(double value) const noexcept;
+  double at(double value) const noexcept;  ///< the coordinate of a value
 };
 /// A scale around all finite `values`, with some room; a single value gets room, too.
 Scale scale_of(const std::vector<double>& values, double from, double to, bool logarithmic = false);
@@ -34,7 +38,7 @@ std::string svg_band(const std::vector<double>& x, const std::vector<double>& lo
 std::string svg_axis(const Scale& x, double y, double top, std::string_view unit, int count = 5);
 /// The same at the left of a plot.
 std::string svg_axis_left(const Scale& y, double x, double right, std::string_view unit, int count = 4);
-/// A whole picture. `label` is what a screen reader says of it.
+/// A whole picture. `label` is its text for screen readers.
 std::string svg(double width, double height, const std::string& content, std::string_view label,
                 const char* style = "plot");
 /// A picture with its caption and, in the interactive page, the place of a chart: `chart` names what is drawn

@@ -25,14 +25,16 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
 
 /// Retest result of a suspect.
 struct RetestResult {
-  bool measured = false;                  ///< the retest has samples of it
-  bool slower = false;                    ///< significantly slower than the controls
-  double deficit = 0, low = 0, high = 0;  ///< logarithmic, with its interval
-  double sure = 0;                        ///< lower bound of a failure's claim
-  double p = 1;
+  bool measured = false;  ///< the retest has samples of it
+  bool slower = false;    ///< significantly slower than the controls
+  double deficit = 0, low = 0,
+         high = 0;  ///< difference of log rates, positive is slower, with its 95 % interval
+  double sure = 0;  ///< lower bound of the deficit that a FAIL states, logarithmic
+  double p = 1;     ///< chance of this deficit in a healthy part, adjusted for the candidates and sets
   std::int64_t samples = 0, controls = 0;
 };
-/// `candidates` of this level and set, of `sets` that were measured again.
+/// The retest of suspect `s`. `candidates`: how many suspects of this level and set were measured again;
+/// `sets`: how many sets were. Throws nothing; without samples `measured` is false.
 RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const SlowPlace& s,
                           std::size_t candidates, std::size_t sets = 1);
 
