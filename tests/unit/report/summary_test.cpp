@@ -393,19 +393,5 @@ TEST(Report, PrometheusKeepsToTheFormatWhateverNamesHold) {
   EXPECT_THAT(text, HasSubstr("# TYPE assay_median_rate_of_all_total_value gauge\n"));
 }
 
-TEST(Layout, APercentageThatRoundsToNothingHasNoSign) {
-  EXPECT_EQ(report::percent_text(-4e-4), "0.0%");
-  EXPECT_EQ(report::percent_text(-6e-4), "-0.1%");
-}
-
-TEST(Layout, WrapAndFit) {
-  EXPECT_EQ(report::fit("node07/cores0-3>node09/cores0-3", 11), "node0~es0-3");
-  EXPECT_EQ(report::wrap("a bb ccc", 5, 2), "a bb\n  ccc\n");
-  EXPECT_EQ(report::wrap("abcdefgh", 5, 0), "abcde\nfgh\n");
-  // A name of a hostile file: what counts the rest anew for each line takes minutes.
-  EXPECT_EQ(report::wrap(std::string(8'000'000, 'x'), 80, 2).size(),
-            8'000'000U + 3 * ((8'000'000 + 77) / 78));
-}
-
 }  // namespace
 }  // namespace assay
