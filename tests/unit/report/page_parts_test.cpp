@@ -99,7 +99,7 @@ TEST(Page, AFindingLinksToNodesAlone) {
 
 TEST(Page, TheBoundOfPartsOfTwoKindsIsThatOfTheSlowerKind) {
   auto r = fabricate::cluster(8);
-  verdict::Baseline baseline{"b", {}, {}, {}};
+  verdict::Baseline baseline{"b", {}, {}, {}, {}};
   for (const int size : {1024, 4096, 16384}) {
     const std::string name = "copy-" + std::to_string(size) + "-together";
     fabricate::add_case(r, "memory", name, "bandwidth", "B/s", results::Better::higher, "device",

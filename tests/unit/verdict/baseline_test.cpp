@@ -217,8 +217,9 @@ TEST(VerdictBaseline, RetestsOfSomeStandForAFleetAsSlow) {
     for (std::size_t i = 0; i < again.samples(); ++i)
       r.cases.front().metrics[0].values[part * again.samples() + i] *= part < 8 ? 0.97 / 0.88 : 1 / 0.88;
   for (const auto& f : judged(r, fleet).findings)
-    if (f.severity == "FAIL")
+    if (f.severity == "FAIL") {
       EXPECT_EQ(f.confirmed_by, f.name.starts_with("node4") ? "others" : "retest") << f.text;
+    }
 }
 
 TEST(VerdictBaseline, SaysWhatItHasNoReferenceFor) {

@@ -331,7 +331,7 @@ TEST(GpuVerdict, AGpuUnlikeTheOthersIsNamed) {
   EXPECT_EQ(v.state, "WARN");
   ASSERT_NE(find_kind(v, "mismatch"), nullptr);
   EXPECT_EQ(find_kind(v, "mismatch")->name, "node2/gpu1");
-  EXPECT_THAT(find_kind(v, "mismatch")->text, HasSubstr("vbios is 95, 7 GPUs have 96"));
+  EXPECT_THAT(find_kind(v, "mismatch")->text, HasSubstr("vbios is 95, 7 other GPUs have 96"));
   EXPECT_EQ(state_of(r, v, "node2"), "WARN");
   for (const char* less : {"nvlinks_up", "memory_bytes"}) {
     r = with_gpus();
