@@ -164,38 +164,8 @@ void set_threshold(Draft& d, double pooled, double p, const HistoryOptions& opti
   out.threshold = std::max(reach * out.scale, options.least_change);
 }
 
-/// Whether all of the last `k` runs lie nearer to the level of the shift than to the runs before: the level
-/// is that of the least loss beyond the threshold, because what began small may have grown.
-bool all_low(const std::vector<double>& values, std::size_t k, double base, double threshold) {
-  double level = HUGE_VAL, least = HUGE_VAL;
-  for (const double value : std::span(values).last(k)) {
-    const double loss = base - value;
-    least = std::min(least, loss);
-    if (loss > threshold) level = std::min(level, loss);
-  }
-  return least > (std::isinf(level) ? threshold : level) / 2;
-}
-
-/// How many of the latest runs are low; 0 for none. The longest block that is low may begin with runs that
-/// are so by noise: of what it leaves, the cut with the least squares.
-std::size_t low_runs(const std::vector<double>& values, double threshold, std::size_t window) {
-  const std::size_t n = values.size();
-  const auto low = [&](std::size_t k) {
-    return all_low(values, k, window_median(values, n - k, window), threshold);
-  };
-  std::size_t longest = 0;
-  for (std::size_t k = 1; k + 2 <= n; ++k)
-    if (low(k)) longest = k;
-  if (longest < 2) return longest;
-  const double base = window_median(values, n - longest, window);
-  std::vector<double> clipped;  // a loss that grew later has no cut where it did
-  for (const double value : std::span(values).last(std::min(n, longest + window)))
-    clipped.push_back(std::max(value, base - threshold));
-  const std::size_t k = clipped.size() - level_cut(clipped);
-  return k < longest && low(k) ? k : longest;
-}
-
-/// Parts that were low in the runs just before.
+/// Parts that were low in the runs just before: the longest block at the end all of which lies under the runs
+/// before it.
 void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vector<Run>& runs,
                   const HistoryOptions& options) {
   if (std::isnan(d.out.threshold)) return;
@@ -204,12 +174,22 @@ void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vec
         d.matrix.row_of[static_cast<std::size_t>(ids[static_cast<std::size_t>(d.scores[i].part)])];
     if (row < 0) continue;
     const Past p = past_of(d.matrix.rows[static_cast<std::size_t>(row)]);
-    const std::size_t n = p.values.size(), k = low_runs(p.values, d.out.threshold, options.window);
-    if (k == 0) continue;
-    const double base = window_median(p.values, n - k, options.window), last = base - p.values.back();
-    d.out.shifted.push_back({static_cast<std::uint32_t>(i), static_cast<std::int32_t>(k),
-                             last > d.out.threshold, base, last,
-                             runs[p.runs[n - k]].snapshot->source.started});
+    const std::size_t n = p.values.size();
+    Shifted found;
+    for (std::size_t k = 1; k + 2 <= n; ++k) {
+      const double base = window_median(p.values, n - k, options.window);
+      const auto block = std::span(p.values).last(k);
+      // All of it lies nearer to its own level than to the one before.
+      const double below = std::max(d.out.threshold, base - median(block)) / 2;
+      if (*std::max_element(block.begin(), block.end()) >= base - below) continue;
+      found = {static_cast<std::uint32_t>(i),
+               static_cast<std::int32_t>(k),
+               block.back() < base - d.out.threshold,
+               base,
+               base - block.back(),
+               runs[p.runs[n - k]].snapshot->source.started};
+    }
+    if (found.runs > 0) d.out.shifted.push_back(std::move(found));
   }
 }
 
