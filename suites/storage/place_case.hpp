@@ -10,10 +10,10 @@
 
 namespace assay::storage {
 
-/// Mount and disks of a path on each node: before the other cases, and after them with what the disks' error
-/// counters have gone up by.
 /// For a node that cannot look at its place: the others gather what they see.
 void leave_place(const Case& c, Context& context);
+/// Mount and disks of a path on each node: before the other cases, and after them with what the disks' error
+/// counters have gone up by.
 void run_place(const Case& c, Context& context, Site& site);
 
 /// Of the disks that tell it; NaN where none does.
