@@ -214,6 +214,7 @@ ExitCode simulate_command(const Parsed& parsed, const std::string& command_line,
   verdict::Options judged_by;
   if (values.has("history")) verdict::References::load("", values.text("history")).put(judged_by);
   results::Results results = simulate::run(spec, judged_by);
+  simulate::refuse_without_effect(spec, results);
   results.info.command_line = command_line;
   results::save(results, file, values.flag("force"));
   print(

@@ -121,15 +121,14 @@ std::string why_without_effect(const Spec& spec, const Fault& fault) {
   return "no measured part is hit";
 }
 
-/// A fault that changed nothing: an event as in a real run if its duty left it out, else Error(usage).
+constexpr const char* without_effect = "injected fault without effect on the first measurements: ";
+
+/// A fault that changed nothing is an event, as in a real run.
 void name_without_effect(results::Results& r, const Machine& machine) {
   for (const Fault& fault : machine.spec().faults) {
     if (machine.acted(fault)) continue;
     const std::string why = why_without_effect(machine.spec(), fault);
-    if (fault.duty >= 1) throw_usage("--fault: '" + fault.text + "': changes no sample: " + why);
-    r.events.push_back(
-        {0, -1, "inject-unfired",
-         fmt::format("injected fault without effect on the first measurements: {}: {}", fault.text, why)});
+    r.events.push_back({0, -1, "inject-unfired", without_effect + fault.text + ": " + why});
   }
 }
 
@@ -160,6 +159,15 @@ results::Results screen(const Spec& spec) {
   add_facts(r, machine);
   name_without_effect(r, machine);
   return r;
+}
+
+void refuse_without_effect(const Spec& spec, const results::Results& screened) {
+  for (const Fault& fault : spec.faults) {
+    const std::string begin = without_effect + fault.text + ": ";
+    for (const auto& event : screened.events)
+      if (fault.duty >= 1 && event.kind == "inject-unfired" && event.text.starts_with(begin))
+        throw_usage("--fault: '" + fault.text + "': changes no sample: " + event.text.substr(begin.size()));
+  }
 }
 
 std::size_t run_retests(results::Results& results, const Spec& spec, const verdict::Options& options) {

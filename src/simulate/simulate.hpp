@@ -13,8 +13,12 @@
 namespace assay::simulate {
 
 /// Everything up to the retest stage; no verdict. Deterministic in the spec. Throws Error(usage) for a spec
-/// that makes no cluster, and for a fault of duty 1 that changes no sample.
+/// that makes no cluster.
 results::Results screen(const Spec& spec);
+
+/// Throws Error(usage) for a fault of duty 1 that changed no sample of `screened`, which holds an event of
+/// each such fault.
+void refuse_without_effect(const Spec& spec, const results::Results& screened);
 
 /// Measures again what the verdict asks for, with new noise around the same true rates, until it asks for
 /// nothing more (at most `most_stages` times). Returns how many retest cases were added.

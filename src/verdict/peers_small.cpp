@@ -161,8 +161,9 @@ void judge_group(const Series& s, Group& p, std::vector<Slow>& found) {
     double reference = median_without(p.sorted, i);
     if (!(reference > 0) || !(row.median > 0)) continue;
     const double faster = faster_half_without(p.sorted, i, higher);
-    const bool of_faster = small && !p.shared && deficit_of(row.median, reference, higher) <= overall &&
-                           deficit_of(row.median, faster, higher) > overall;
+    const bool of_faster =
+        small && !p.shared && deficit_of(row.median, reference, higher) <= overall &&
+        deficit_of(row.median, faster, higher) > std::max(overall, constants::peers_open_deficit);
     if (of_faster) reference = faster;
     const double deficit = deficit_of(row.median, reference, higher);
     if (deficit < constants::peers_min_deficit) continue;

@@ -219,7 +219,7 @@ TEST(VerdictFewSplit, SomeOfTwoToFiveAtHalfRateAreOpen) {
           EXPECT_EQ(v.state, "PASS") << parts << " " << slow << " " << deficit << all_reasons(v);
           continue;
         }
-        if (parts == 5 && slow == 4) continue;  // one that is faster
+        if (parts >= 4 && slow + 1 == parts) continue;  // one that is faster
         EXPECT_EQ(v.state, "INCONCLUSIVE") << parts << " " << slow << " " << deficit << all_reasons(v);
         EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
         EXPECT_EQ(state_of(r, v, "node" + std::to_string(parts - 1)), "PASS");
