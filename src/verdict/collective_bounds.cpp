@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -118,7 +117,7 @@ using Curve = std::tuple<std::string, std::string, std::string, std::string>;
 
 Curve curve_of(const Series& s) {
   std::string rest;
-  for (const char* key : {"operation", "scope", "transport", "series"})
+  for (const char* key : {"operation", "scope", "transport", "variant", "series"})
     rest += text_parameter(*s.first, key) + '\n';
   return {s.suite, s.metric, s.unit, rest};
 }

@@ -342,5 +342,11 @@ TEST(VerdictCollectives, ASizeThatTakesFarLongerThanALargerOneIsOpen) {
   EXPECT_THAT(f->text, HasSubstr("64 KiB take"));
 }
 
+TEST(VerdictCollectives, SizesOfAnotherVariantBoundNothing) {
+  auto r = with_sizes({{8, 1}, {1024, 1000}, {65536, 1}, {1 << 20, 1}});
+  for (auto& c : r.cases) c.parameters["variant"] = c.parameters["bytes"] == 1024.0 ? "graph" : "plain";
+  for (const auto& f : judge(r).findings) EXPECT_FALSE(f.reference_kind == "peers") << f.text;
+}
+
 }  // namespace
 }  // namespace assay
