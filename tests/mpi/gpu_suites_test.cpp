@@ -127,6 +127,18 @@ TEST_F(GpuSuites, HostsHaveNoLinksBetweenGpus) {
     }
 }
 
+/// All operations over both transports, of 8 bytes and 64 KiB.
+void ask_for_collectives(SuiteRig& on) {
+  on.option("allreduce.sizes", "8,65536");
+  on.option("allreduce.ops", "allreduce,reduce-scatter,all-gather,all-to-all,broadcast");
+  on.option("allreduce.transport", "nccl,mpi");
+}
+void expect_exact(SuiteRig& on, const Case& c, const CaseRecord& record) {
+  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+  EXPECT_EQ(record.miscompares(), 0u);
+  EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())), static_cast<double>(c.entities));
+}
+
 class GpuAllreduce : public GpuSuites, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Cases, GpuAllreduce,
                          testing::Values("selftest-allreduce", "allreduce-world-8-nccl",
@@ -140,15 +152,11 @@ TEST_P(GpuAllreduce, IsExact) {
   const std::string name = GetParam();
   AllreduceSuite suite;
   SuiteRig on = rig(suite, 2, Level::standard);
-  on.option("allreduce.sizes", "8,65536");
-  on.option("allreduce.ops", "allreduce,reduce-scatter,all-gather,all-to-all,broadcast");
-  on.option("allreduce.transport", "nccl,mpi");
+  ask_for_collectives(on);
   const Case c = on.planned(name);
   if (!c.not_applicable.empty()) GTEST_SKIP() << c.not_applicable;
   const CaseRecord record = on.run(c);
-  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
-  EXPECT_EQ(record.miscompares(), 0u);
-  EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())), static_cast<double>(c.entities));
+  expect_exact(on, c, record);
   if (record.rows_.empty() || name.starts_with("selftest")) return;
   const std::string path = record.parameters_.at("path");
   EXPECT_EQ(path.rfind(name.find("nccl") != std::string::npos ? "nccl 2." : "mpi:staged ", 0), 0u) << path;
@@ -168,19 +176,14 @@ TEST_P(GpuVariants, AreExactAndWhatTheySay) {
   const std::string name = GetParam();
   AllreduceSuite suite;
   SuiteRig on = rig(suite, 2, Level::standard);
-  on.option("allreduce.sizes", "8,65536");
-  on.option("allreduce.ops", "allreduce,reduce-scatter,all-gather,all-to-all,broadcast");
-  on.option("allreduce.transport", "nccl,mpi");
+  ask_for_collectives(on);
   on.option("allreduce.variants", "plain,in-place,registered,symmetric,graph");
   const Case c = on.planned(name);
   if (!c.not_applicable.empty()) GTEST_SKIP() << c.not_applicable;
 #ifdef ASSAY_CUDA_EMULATION
   const unsigned long buffers = emulatedNcclRegistered(false), windows = emulatedNcclRegistered(true);
 #endif
-  const CaseRecord record = on.run(c);
-  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
-  EXPECT_EQ(record.miscompares(), 0u);
-  EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())), static_cast<double>(c.entities));
+  expect_exact(on, c, on.run(c));
 #ifdef ASSAY_CUDA_EMULATION
   const bool all_to_all = name.starts_with("all-to-all");  // sends and receives
   EXPECT_EQ(emulatedNcclRegistered(false) > buffers, name.ends_with("-registered") && !all_to_all);
