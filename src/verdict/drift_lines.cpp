@@ -23,6 +23,17 @@ double change_of(const std::vector<double>& line) {
          median_of_known({line.begin(), line.begin() + end(quarter)});
 }
 
+/// Median over the lines at every time.
+std::vector<double> middle_of(const std::vector<std::vector<double>>& lines) {
+  std::vector<double> middle;
+  for (std::size_t s = 0; s < lines.front().size(); ++s) {
+    std::vector<double> at;
+    for (const auto& line : lines) at.push_back(line[s]);
+    middle.push_back(median_of_known(std::move(at)));
+  }
+  return middle;
+}
+
 }  // namespace
 
 double median_of_known(std::vector<double> values) {
@@ -61,16 +72,11 @@ std::optional<Fall> common_fall_of(std::vector<std::vector<double>> lines, doubl
            static_cast<std::ptrdiff_t>(constants::drift_least_times);
   });
   if (lines.empty()) return std::nullopt;
-  std::vector<double> common;
   for (auto& line : lines) {
     const double own = median_of_known(line);
     for (double& y : line) y -= own;
   }
-  for (std::size_t s = 0; s < lines.front().size(); ++s) {
-    std::vector<double> at;
-    for (const auto& line : lines) at.push_back(line[s]);
-    common.push_back(median_of_known(at));
-  }
+  const std::vector<double> common = middle_of(lines);
   std::vector<double> steps;
   for (std::size_t s = 1; s < common.size(); ++s)
     if (!std::isnan(common[s] - common[s - 1])) steps.push_back(common[s] - common[s - 1]);
@@ -90,12 +96,9 @@ std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double 
   std::vector<Drifter> named;
   if (lines.size() < constants::peers_min_population || lines.front().size() < constants::drift_least_times)
     return named;
-  for (std::size_t s = 0; s < lines.front().size(); ++s) {
-    std::vector<double> at;
-    for (const auto& line : lines) at.push_back(line[s]);
-    const double all = median_of_known(at);
-    for (auto& line : lines) line[s] -= all;
-  }
+  const std::vector<double> middle = middle_of(lines);
+  for (auto& line : lines)
+    for (std::size_t s = 0; s < line.size(); ++s) line[s] -= middle[s];
   std::vector<double> changes;
   std::vector<std::size_t> who;
   for (std::size_t m = 0; m < lines.size(); ++m) {

@@ -82,23 +82,28 @@ std::string having(const std::string& column, const std::string& text) {
   return unit == nullptr ? column + " is " + text : text + (text == "1" ? std::string(unit, 4) : unit);
 }
 
+results::Finding about_column(const Judgement& j, const Majority& of, const std::string& column,
+                              std::int32_t row, bool missing) {
+  auto f = j.about(row, missing ? "FAIL" : "WARN", "fact", missing ? "missing" : "mismatch");
+  f.suite = results::inventory_stage;
+  f.metric = column;
+  f.action = missing ? "TRIAGE" : "CONFIG";
+  f.evidence = "/inventory/" + of.table + "/" + column;
+  return f;
+}
+
 void add_mismatch(Judgement& j, const Majority& of, const std::string& column, const ValueGroup& group,
                   const ValueGroup& majority, bool split) {
   const bool missing = of.is_amount(column) && group.number < majority.number;
   auto add = [&](std::int32_t row, const std::vector<std::int32_t>& rows) {
     // A second population is how the machine was built or managed; single deviants with less of something
     // lost a part.
-    auto f =
-        j.about(row, missing && !split ? "FAIL" : "WARN", "fact", missing && !split ? "missing" : "mismatch");
-    f.suite = results::inventory_stage;
-    f.metric = column;
+    auto f = about_column(j, of, column, row, missing && !split);
     if (!std::isnan(group.number)) {
       f.value = group.number;
       f.reference = majority.number;
     }
     f.controls = static_cast<std::int64_t>(majority.rows.size());
-    f.action = missing && !split ? "TRIAGE" : "CONFIG";
-    f.evidence = "/inventory/" + of.table + "/" + column;
     if (rows.size() > 1) {
       for (const auto r : rows) f.members.push_back(j.entities.name(r));
       f.text = std::to_string(rows.size()) + " " + of.many + " (" + f.members.front() + " to " +
@@ -121,16 +126,10 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
 /// known who is incomplete, unless the launch said how many devices a node must have.
 bool tell_gpus(Judgement& j, const Majority& of, const std::string& column,
                const std::vector<ValueGroup>& groups, const ValueGroup& majority) {
-  const auto& config = j.results.config;
-  const Json& options = config.is_object() && config.contains("options") ? config["options"] : config;
-  const bool expected = options.is_object() && options.contains("expect-devices") &&
-                        options["expect-devices"].is_number() && options["expect-devices"] > 0;
+  const Json* devices = configured(j.results.config, "expect-devices");
+  const bool expected = devices != nullptr && devices->is_number() && *devices > 0;
   if (column != results::inventory::gpus || expected || groups.back().number <= majority.number) return false;
-  auto f = j.about(-1, "WARN", "fact", "mismatch");
-  f.suite = results::inventory_stage;
-  f.metric = column;
-  f.action = "CONFIG";
-  f.evidence = "/inventory/" + of.table + "/" + column;
+  auto f = about_column(j, of, column, -1, false);
   std::vector<std::int32_t> rows;
   for (const auto& group : groups) {
     f.text += (f.text.empty() ? "" : ", ") + std::to_string(group.rows.size()) + " " + of.many + " have " +
@@ -166,11 +165,7 @@ void judge_value_groups(Judgement& j, const Majority& of, const std::string& col
     }
     return;
   }
-  auto f = j.about(-1, "WARN", "fact", "mismatch");
-  f.suite = results::inventory_stage;
-  f.metric = column;
-  f.action = "CONFIG";
-  f.evidence = "/inventory/" + of.table + "/" + column;
+  auto f = about_column(j, of, column, -1, false);
   std::vector<std::int32_t> rows;
   f.text = column + " differs without a majority:";
   for (const auto& group : groups) {

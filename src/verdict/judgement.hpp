@@ -146,6 +146,9 @@ struct Judgement {
   }
 };
 
+/// A value of the echoed configuration, at the top or among its "options"; null when absent.
+const Json* configured(const Json& config, const char* key);
+
 using results::base_name;
 using results::retest_number;
 /// glob_match: on whole names; `*` also matches `/`.

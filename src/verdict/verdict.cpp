@@ -10,17 +10,6 @@
 namespace assay::verdict {
 namespace {
 
-/// A value of the echoed configuration, at the top or among its "options"; null when absent.
-const Json* lookup(const Json& config, const char* key) {
-  for (const Json* place :
-       {&config, config.is_object() && config.contains("options") ? &config["options"] : nullptr}) {
-    if (place == nullptr || !place->is_object()) continue;
-    const auto it = place->find(key);
-    if (it != place->end() && !it->is_null()) return &*it;
-  }
-  return nullptr;
-}
-
 std::string text_of(const Json* value) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
 }
@@ -53,20 +42,30 @@ std::vector<std::string> list_of(const Json* value) {
 
 }  // namespace
 
+const Json* configured(const Json& config, const char* key) {
+  for (const Json* place :
+       {&config, config.is_object() && config.contains("options") ? &config["options"] : nullptr}) {
+    if (place == nullptr || !place->is_object()) continue;
+    const auto it = place->find(key);
+    if (it != place->end() && !it->is_null()) return &*it;
+  }
+  return nullptr;
+}
+
 Options options_from(const results::Results& results) {
   const Json empty = Json::object();
   const Json& stored = results.verdict ? results.verdict->inputs : empty;
   auto pick = [&](const char* key) {
-    const Json* value = lookup(results.config, key);
-    return value != nullptr ? value : lookup(stored, key);
+    const Json* value = configured(results.config, key);
+    return value != nullptr ? value : configured(stored, key);
   };
   Options options;
   options.strict = flag_of(pick("strict"));
   options.limits_text = text_of(pick("limits_text"));
   options.limits_name = options.limits_text.empty() ? "" : text_of(pick("limits"));
   options.require = list_of(pick("require"));
-  options.baseline_name = text_of(lookup(results.config, "baseline"));
-  options.history_name = text_of(lookup(results.config, "history"));
+  options.baseline_name = text_of(configured(results.config, "baseline"));
+  options.history_name = text_of(configured(results.config, "history"));
   restore_references(options, stored);
   return options;
 }
