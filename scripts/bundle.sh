@@ -174,7 +174,7 @@ if [ -n "$gpu" ]; then
     strip -o "$stage/libexec/tests/${program##*/}" "$build/tests/$program"
   done
   collect program "$stage"/libexec/tests/*
-  cp "$here"/../tests/bench/{gemm,train}_torch.py "$stage/share/assay/bench/"
+  cp "$here"/../tests/bench/{gemm,train}_torch.py "$here"/../suites/train/make_bands.py "$stage/share/assay/bench/"
 fi
 pmix=$(origin libpmix)
 for texts in "${pmix%/*}/../share/pmix" /usr/share/pmix; do

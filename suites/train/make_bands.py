@@ -3,6 +3,7 @@
 """Makes the regret bands of preset.cpp: trains a preset with many seeds and prints the table in C++.
 
   suites/train/make_bands.py --assay build/assay --preset tiny --steps 200 --every 20
+  suites/train/make_bands.py --assay bin/assay --preset small --steps 200 --every 20 --device cuda --type bf16
 
 Every seed is a run of its own of `assay run --suites train --cases train/PRESET-together` on one rank. A larger batch
 stands for more ranks: the mean gradient of n ranks is that of one rank with n times the sequences. At each point the
@@ -11,27 +12,36 @@ d/2 above the largest and d below the least, because batches beyond those tried 
 a regret near zero can be. The seeds are a sample; what a band is to catch (a broken layer, a wrong rate, dead attention) is off by far more.
 """
 import argparse
+import csv
 import os
 import re
+import statistics
 import subprocess
 import tempfile
-
-import h5py
-import numpy as np
 
 WINDOW = 10
 LEAST_DIFFERENCE = 0.1
 
 
 def regrets(options, seed, batch, folder):
+    """The regret of each step of one run."""
     out = os.path.join(folder, f"{seed}-{batch}.h5")
     command = [options.assay, "run", "--suites", "train", "--cases", f"train/{options.preset}-together", "--quiet",
                "--level", "extended", "--train.preset", options.preset, "--train.steps", str(options.steps),
-               "--train.batch", str(batch), "--seed", str(seed), "--threads", str(options.threads), "--out", out]
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    with h5py.File(out) as file:
-        values = file[f"cases/train/{options.preset}-together/regret"][0]
+               "--train.batch", str(batch), "--seed", str(seed), "--device", options.device, "--out", out]
+    if options.threads:
+        command += ["--threads", str(options.threads)]
+    if options.type:
+        command += ["--train.type", options.type]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not os.path.exists(out):
+        raise SystemExit(f"make_bands.py: no results: {' '.join(command)}\n{run.stdout}{run.stderr}")
+    exported = subprocess.run([options.assay, "export", out, "--csv"], capture_output=True, text=True, check=True)
     os.unlink(out)
+    values = [float(row["value"]) for row in csv.DictReader(exported.stdout.splitlines())
+              if row["case"] == f"{options.preset}-together" and row["metric"] == "regret" and row["rank"] == "0"]
+    if len(values) < options.steps:
+        raise SystemExit(f"make_bands.py: {len(values)} steps of {options.steps}: {' '.join(command)}\n{run.stdout}")
     return values
 
 
@@ -49,7 +59,9 @@ def main():
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--every", type=int, required=True)
     parser.add_argument("--batches", default="8:20,32:4", help="sequences per step : seeds, ...")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="of the host; its share of the cores when not given")
+    parser.add_argument("--device", default="host", help="host or cuda")
+    parser.add_argument("--type", help="fp32 or bf16 (GPUs)")
     parser.add_argument("--known", help="an earlier output of the same preset and points: what it holds is not trained again")
     options = parser.parse_args()
     known = known_from(options.known) if options.known else {}
@@ -62,7 +74,7 @@ def main():
                 at_points = known.get((batch, 1000 * batch + seed))
                 if at_points is None:
                     values = regrets(options, 1000 * batch + seed, batch, folder)
-                    at_points = [float(np.mean(values[step - WINDOW:step])) for step in points]
+                    at_points = [statistics.fmean(values[step - WINDOW:step]) for step in points]
                 for step, value in zip(points, at_points):
                     seen[step].append(value)
                 print(f"// batch {batch} seed {1000 * batch + seed}: " +
