@@ -23,6 +23,19 @@ std::size_t position(std::string_view text, std::size_t n) {
   return i;
 }
 
+bool is_number(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("+-.0123456789") == std::string_view::npos;
+}
+
+/// Where the word from `start` on ends. A number stays on the line of its unit.
+std::size_t end_of_word(std::string_view text, std::size_t start, std::size_t most) {
+  const auto next = [&](std::size_t from) { return std::min(text.find_first_of(" \n", from), text.size()); };
+  const std::size_t end = next(start);
+  if (end == text.size() || text[end] != ' ' || !is_number(text.substr(start, end - start))) return end;
+  const std::size_t unit = next(end + 1);
+  return unit - start <= most ? unit : end;
+}
+
 }  // namespace
 
 std::size_t columns_of(std::string_view text) {
@@ -53,8 +66,7 @@ std::string wrap(const std::string& text, std::size_t width, std::size_t indent)
   const std::string margin(indent, ' ');
   std::size_t start = 0;
   while (start <= text.size()) {
-    std::size_t end = text.find_first_of(" \n", start);
-    if (end == std::string::npos) end = text.size();
+    const std::size_t end = end_of_word(text, start, width - indent);
     std::string_view word = std::string_view(text).substr(start, end - start);
     std::size_t columns = columns_of(word);  // counted once: a word of a hostile file has ten million
     if (!line.empty() && line != margin && columns_of(line) + 1 + columns > width) {

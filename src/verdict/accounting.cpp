@@ -121,12 +121,40 @@ struct LostNodes {
   }
 };
 
+/// Cases that did not run: one gap for all required ones, one for the others.
+struct NotRun {
+  struct Cases {
+    std::size_t count = 0;
+    std::string first;
+  };
+  Cases required, others;
+
+  void take(const std::string& path, bool is_required) {
+    Cases& cases = is_required ? required : others;
+    if (cases.count++ == 0) cases.first = path;
+  }
+
+  void tell(Judgement& j) const {
+    for (const auto& [cases, kind] :
+         {std::pair(&required, "required case"), std::pair(&others, "other case")}) {
+      if (cases->count == 1) j.gap(std::string(kind) + " " + cases->first + " did not run");
+      if (cases->count > 1)
+        j.gap(std::to_string(cases->count) + " " + kind + "s did not run, the first: " + cases->first);
+    }
+  }
+};
+
+/// What is told once for many cases.
+struct ToldTogether {
+  LostNodes losses;
+  NotRun not_run;
+};
+
 /// One planned case with what was measured of it (null: nothing).
-void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, LostNodes& losses) {
+void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, ToldTogether& together) {
   auto& a = j.accounting;
   const std::string path = plan.suite + "/" + plan.name;
   const CaseState state = c == nullptr ? CaseState::incomplete : c->state;
-  const std::string reason = c == nullptr ? "did not run" : c->reason;
   const bool required = plan.required || (c != nullptr && c->required);
   switch (state) {
     case CaseState::pass: ++a.passed; break;
@@ -137,22 +165,23 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, Lost
   }
   const bool measured = state == CaseState::pass || state == CaseState::fail;
   if (required && !measured) ++a.required_missing;
+  if (c == nullptr) return together.not_run.take(path, required);
   if (state == CaseState::skip) {
     if (required) {
-      j.gap("required case " + path + " was skipped" + because(reason));
-    } else if (reason.rfind("budget", 0) != 0) {
-      add_uncovered(j, path, reason);
+      j.gap("required case " + path + " was skipped" + because(c->reason));
+    } else if (c->reason.rfind("budget", 0) != 0) {
+      add_uncovered(j, path, c->reason);
     }
   } else if (!measured) {
     const std::string what = state == CaseState::error ? " ended in error" : " is incomplete";
-    j.gap((required ? "required case " : "case ") + path + what + because(reason));
+    j.gap((required ? "required case " : "case ") + path + what + because(c->reason));
   }
-  if (c == nullptr || !measured) return;
+  if (!measured) return;
   check_samples(j, *c, required);
   if (required && plan.entities > static_cast<std::int64_t>(c->entities())) {
     auto absent = absent_rows(j, *c);
     const bool named = !absent.empty();
-    losses.take(j, absent, path);
+    together.losses.take(j, absent, path);
     if (named && absent.empty()) return;
     j.gap(path + ": " + std::to_string(c->entities()) + " of " + std::to_string(plan.entities) +
               " entities measured" + (absent.empty() ? "" : ", without " + first_names(j, absent)),
@@ -240,7 +269,7 @@ void judge_accounting(Judgement& j) {
   std::unordered_map<std::string, const CaseData*> cases;
   for (const auto& c : j.results.cases) cases[c.path()] = &c;
   std::set<std::string> planned;
-  LostNodes losses(j);
+  ToldTogether together{LostNodes(j), {}};
   for (const auto& row : j.results.plan) {
     if (row.state == "not_applicable") {
       ++j.accounting.not_applicable;
@@ -249,9 +278,10 @@ void judge_accounting(Judgement& j) {
     ++j.accounting.planned;
     const auto it = cases.find(row.suite + "/" + row.name);
     planned.insert(row.suite + "/" + row.name);
-    account(j, row, it == cases.end() ? nullptr : it->second, losses);
+    account(j, row, it == cases.end() ? nullptr : it->second, together);
   }
-  losses.tell(j);
+  together.losses.tell(j);
+  together.not_run.tell(j);
   // Cases beyond the plan (imported files) count as planned by having been run.
   for (const auto& c : j.results.cases) {
     if (planned.contains(c.path())) continue;
@@ -266,7 +296,7 @@ void judge_accounting(Judgement& j) {
     results::PlanRow row;
     row.suite = c.suite;
     row.name = c.name;
-    account(j, row, &c, losses);
+    account(j, row, &c, together);
   }
   for (const std::string& doubt : results::doubtful_content(j.results)) j.gap(doubt);
   check_measured(j);

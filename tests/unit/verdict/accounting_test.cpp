@@ -49,6 +49,18 @@ TEST(VerdictAccounting, PlannedWithoutDataIsIncompleteAndNamed) {
   EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
 }
 
+TEST(VerdictAccounting, CasesThatDidNotRunAreOneReason) {
+  auto r = healthy();
+  for (const char* name : {"a", "b", "c", "d"}) plan_only(r, "gemm", name, true);
+  plan_only(r, "gemm", "e", false);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_EQ(v.accounting.incomplete, 5);
+  EXPECT_EQ(v.accounting.required_missing, 4);
+  EXPECT_THAT(v.reasons, ::testing::ElementsAre("4 required cases did not run, the first: gemm/a",
+                                                "other case gemm/e did not run"));
+}
+
 TEST(VerdictAccounting, StatesOfCasesAddUp) {
   for (const auto state : {CaseState::skip, CaseState::incomplete, CaseState::error}) {
     auto r = healthy();
