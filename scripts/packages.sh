@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Debian packages that assay needs, the one list that quickstart.sh, test.sh and bench_peers.sh share.
 #
-#   scripts/packages.sh [GROUP...]      print "group package why" (groups: build run test services peers optional)
+#   scripts/packages.sh [GROUP...]      print "group package why" (groups: build run test services nightly peers optional)
 #
 # Sourced, it offers: packages_of GROUP..., missing_packages GROUP..., install_packages GROUP...
 
@@ -41,6 +41,9 @@ test|shellcheck|checks the scripts
 test|clang-format|checks the layout of sources
 test|iproute2|ip and tc: the virtual cluster's network
 test|procps|pkill: a build in the background pauses while tests run again
+test|mount|file systems that are full, read-only or broken
+test|e2fsprogs|mkfs.ext4: disks that are stopped, cut and damaged
+test|dpkg-dev|dpkg-shlibdeps: the libraries that the Debian package depends on
 services|prometheus|promtool checks the metrics
 services|munge|authentication of the virtual cluster's Slurm
 services|slurmctld|the controller of the virtual cluster's Slurm
@@ -50,6 +53,9 @@ services|python3-yaml|reads the Kubernetes job
 services|mandoc|checks the man pages
 services|nodejs|drives the browser in which reports are opened
 services|chromium|the browser
+services|systemd|systemd-analyze: the exposure of the units
+nightly|mmdebstrap|bare roots of Debian 12, 13 and Ubuntu 24.04
+nightly|debian-archive-keyring|the keys of Debian's packages
 peers|fio|storage of one node
 peers|hpcc|STREAM of the HPC Challenge
 peers|stressapptest|memory patterns
@@ -60,6 +66,8 @@ peers|libblis4-pthread|a second BLAS
 peers|libdnnl2|oneDNN's matrix multiplication
 peers|python3-torch|PyTorch on the CPU
 optional|ccache|faster rebuilds
+optional|clang-tidy|the checks of .clang-tidy
+optional|clang|libFuzzer: scripts/fuzz.sh
 LIST
 }
 
@@ -134,7 +142,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     sed -n 's/^#   //p' "$0"
     exit 0
   fi
-  [ "$#" -gt 0 ] || set -- build run test services peers optional
+  [ "$#" -gt 0 ] || set -- build run test services nightly peers optional
   for group in "$@"; do
     assay_packages | awk -F'|' -v g="$group" '$1 == g { printf "%-9s %-26s %s\n", $1, $2, $3; n++ }
       END { if (!n) { print "unknown group: " g > "/dev/stderr"; exit 4 } }'

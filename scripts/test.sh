@@ -13,7 +13,8 @@ Builds assay, on top of what scripts/quickstart.sh built, and runs every test. T
   --sanitize    the unit tests, but for the long ones of the verdict, under the address and undefined-behaviour
                 sanitizers instead, and also the kernel tests
   --nightly     also the long counts, all tests under the address and undefined-behaviour sanitizers, the unit
-                and kernel tests under the thread sanitizer, and a new user's first hour (ci/fresh_root.sh)
+                and kernel tests under the thread sanitizer, and a new user's first hour in bare roots of
+                Debian 12 (also with MPICH), Debian 13 and Ubuntu 24.04 (ci/fresh_root.sh)
   --strict      also fail at a warning of the compiler, when this build lacks a part that the machine can have, and when
                 a test is skipped for want of something else than a GPU or a privilege that is named
   --no-install  never install a package
@@ -40,7 +41,9 @@ done
 
 if [ "$install" = 1 ]; then
   install_packages build run test
-  install_packages services || printf 'Tests that need these packages say so and are skipped.\n'
+  groups=(services)
+  if [ "$mode" = nightly ]; then groups+=(nightly); fi
+  install_packages "${groups[@]}" || printf 'Tests that need these packages say so and are skipped.\n'
 fi
 
 jobs=$(nproc)
@@ -162,17 +165,20 @@ if [ "$mode" != normal ]; then
     run_tests debug
   fi
 fi
-# A new user's first hour, in a bare root of this distribution.
+# A new user's first hour, in bare roots of this distribution and others, and with the other MPI.
 if [ "$mode" = nightly ]; then
-  printf '== fresh root\n'
-  code=0
-  ci/fresh_root.sh >build/fresh_root.log 2>&1 || code=$?
-  tail -n 1 build/fresh_root.log
-  case "$code" in
-    0) passed=$((passed + 1)) ;;
-    77) skipped=$((skipped + 1)) ;;
-    *) failed=$((failed + 1)) ;;
-  esac
+  for root_of in '' --mpich 'trixie --quick' 'noble --quick'; do
+    printf '== fresh root %s\n' "$root_of"
+    code=0
+    # shellcheck disable=SC2086  # words
+    ci/fresh_root.sh $root_of >"build/fresh_root${root_of:+.${root_of%% *}}.log" 2>&1 || code=$?
+    tail -n 1 "build/fresh_root${root_of:+.${root_of%% *}}.log"
+    case "$code" in
+      0) passed=$((passed + 1)) ;;
+      77) skipped=$((skipped + 1)) ;;
+      *) failed=$((failed + 1)) ;;
+    esac
+  done
 fi
 if [ "$mode" = nightly ]; then
   if build_preset tsan unit_tests; then run_tests tsan 'built without UCX'; fi
