@@ -4,7 +4,12 @@
 import harness
 
 ANY = ["run", "--suites", "burn", "--level", "smoke", "--burn.size", "256", "--burn.memory", "64MiB", "--quiet", "--out", "r.h5"]
-BURN, PULSES = [*ANY, "--burn.duration", "3s"], [*ANY, "--burn.duration", "3s", "--cases", "pulse*", "--burn.pulse", "4"]
+BURN = [*ANY, "--burn.duration", "3s"]
+
+
+def pulses(hertz):
+    """12 of them."""
+    return [*ANY, "--burn.duration", f"{12 // hertz}s", "--cases", "pulse*", "--burn.pulse", str(hertz)]
 
 
 class Burn(harness.CliTest):
@@ -65,28 +70,29 @@ class Burn(harness.CliTest):
                     self.assertLess(max(file["errors/index"]), 64 * 2**20 // 8)  # words of the memory under test
 
     def test_pulses_are_in_phase_and_every_one_is_verified(self):
-        # Pulses begin where they should, but for a machine that is busy with something else: there are three tries.
+        # Pulses begin where they should, but for a machine that is busy with something else: there are three tries. The last ones are long
+        # enough for the turns that processes take on a core.
         late = []
-        for _ in range(3):
-            result = self.mpirun(2, *PULSES, "--force", "--burn.duty", "0.4")
+        for hertz in (4, 4, 1):
+            result = self.mpirun(2, *pulses(hertz), "--force", "--burn.duty", "0.4")
             self.assertIn(result.returncode, (0, 3), result.stdout + result.stderr)
             if result.returncode == 3 and not (self.dir / "r.h5").exists():
                 late.append("no rank was in time")
                 continue
-            late.append(self.pulses_are_verified())
-            if max(late[-1]) < 0.02:
+            late.append(self.pulses_are_verified(1 / hertz))
+            if max(late[-1]) < 0.08 / hertz:
                 break
         else:
             self.skipTest(f"noise: half of the pulses, and the clocks of the ranks, are off by {late} s")
-        result = self.mpirun(2, *PULSES, "--force", "--inject", "bitflip:target=gemm,rank=0")
+        result = self.mpirun(2, *pulses(4), "--force", "--inject", "bitflip:target=gemm,rank=0")
         self.assert_code(result, 2)
         with self.open() as file:
             self.assertEqual(self.miscompares(file), {("burn/pulse-250ms-d50-together", "cores0")})
 
-    def pulses_are_verified(self):
+    def pulses_are_verified(self, period_s):
         """How late half of the pulses begin at most, and the skew of their edges."""
         with self.open() as file:
-            case = file["cases/burn/pulse-250ms-d40-together"]
+            case = file[f"cases/burn/pulse-{1000 * period_s:.0f}ms-d40-together"]
             self.assertEqual(case["throughput"].shape, (2, 6))  # 12 pulses, of which 3 grow and 3 shrink
             rates = case["throughput"][:]
             if (rates != rates).any():  # a pulse in which a busy machine left a rank no time for a product
@@ -94,7 +100,7 @@ class Burn(harness.CliTest):
             self.assertGreater(rates.min(), 0)
             self.assertGreaterEqual(case["lag"][:].min(), 0)
             steps = case["t"][:, 1:] - case["t"][:, :-1]
-            self.assertTrue((abs(steps - 0.25) < 1e-4).all(), steps)
+            self.assertTrue((abs(steps - period_s) < 1e-4).all(), steps)
             self.assertEqual(file["selftest/located"][:].tolist(), [1, 1])
             self.assertEqual(len(set(case["digest"][:].tolist())), 1)
             return sorted(case["lag"][:].ravel())[6], float(case["parameters"].attrs["edge_skew_s"])

@@ -20,13 +20,15 @@ class EmulatedTest(harness.CliTest):
         import h5py
         return h5py.File(self.dir / "r.h5")
 
-    def need_time(self):
-        """Skips where the level's time did not suffice for a case, or for the turn of a rank with a fault."""
+    def out_of_time(self):
+        """For which cases, or turns of a rank with a fault, the level's time did not suffice."""
         with self.open() as file:
             late = [name for suite in file["cases"].values() for name, case in suite.items() if "budget" in str(case.attrs.get("reason"))]
-            late += [text for kind, text in zip(file["events/kind"].asstr()[:], file["events/text"].asstr()[:]) if kind == "inject-unfired"]
-            if late:
-                self.skipTest(f"noise: no time was left for {late[0]}")
+            return late + [text for kind, text in zip(file["events/kind"].asstr()[:], file["events/text"].asstr()[:]) if kind == "inject-unfired"]
+
+    def need_time(self):
+        if late := self.out_of_time():
+            self.skipTest(f"noise: no time was left for {late[0]}")
 
     def device_names(self, file):
         return [name.decode() for name, kind in zip(file["entities/name"][:], file["entities/kind"][:]) if kind == b"device"]

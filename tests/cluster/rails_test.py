@@ -6,8 +6,7 @@ import json
 import cluster
 from results import Results
 
-ARGS = ["run", "--level", "smoke", "--suites", "inventory,p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni",
-        "--p2p.nics", "all"]
+ARGS = ["run", "--suites", "inventory,p2p", "--p2p.nics", "all", "--out", "r.h5", "--force"]
 
 
 class Rails(cluster.ClusterTest):
@@ -17,15 +16,16 @@ class Rails(cluster.ClusterTest):
         super().setUp()
         self.need_ucx()
 
-    def measure(self, *more, size="65536"):
+    def measure(self, *more, size="65536", level="smoke", modes="uni"):
         topology = cluster.STATE / self.cluster.name / "topology.csv"
-        result = self.cluster.run(*ARGS, "--p2p.sizes", size, "--topology", topology, "--out", "r.h5", *more, cwd=self.dir)
+        result = self.cluster.run(*ARGS, "--level", level, "--p2p.scopes", "cross", "--p2p.modes", modes, "--p2p.sizes", size,
+                                  "--topology", topology, *more, cwd=self.dir)
         run = Results(self.dir / "r.h5")
         self.assertEqual(run.state, "complete", result.stderr)
         return result, run
 
     def test_every_nic_carries_its_own_messages_and_is_written_and_read_through(self):
-        _, run = self.measure("--p2p.modes", "uni,put,get")
+        _, run = self.measure(modes="uni,put,get")
         for nic in ("eth0", "eth1"):
             for mode in ("uni", "put", "get"):
                 case = f"bandwidth-{mode}-65536-cross-ucx-{nic}"
@@ -45,8 +45,7 @@ class Rails(cluster.ClusterTest):
         self.assertIn("alone, which moved", " ".join(finding["text"] for finding in run.findings if finding["metric"] == "path"))
 
     def test_a_nic_talks_to_itself_on_each_host(self):
-        result = self.cluster.run(*ARGS, "--p2p.scopes", "loopback", "--p2p.modes", "latency,uni", "--p2p.sizes", "65536",
-                                  "--out", "r.h5", cwd=self.dir, ranks=2 * len(self.cluster.hosts), slots=2)
+        result = self.cluster.run(*ARGS, "--level", "smoke", "--p2p.scopes", "loopback", "--p2p.modes", "latency,uni", "--p2p.sizes", "65536", cwd=self.dir, ranks=2 * len(self.cluster.hosts), slots=2)
         run = Results(self.dir / "r.h5")
         self.assertEqual(run.state, "complete", result.stderr)
         for nic in ("eth0", "eth1"):
@@ -59,7 +58,7 @@ class Rails(cluster.ClusterTest):
         result, run = self.measure(size="1MiB")
         paths = [finding for finding in run.findings if finding["metric"] == "path" and finding["severity"] != "INFO"]
         self.assertEqual(paths, [], result.stdout)
-        result, run = self.measure("--p2p.transport", "ucx", "--force", size="1MiB")
+        result, run = self.measure("--p2p.transport", "ucx", size="1MiB")
         paths = [finding for finding in run.findings if finding["metric"] == "path" and finding["severity"] != "INFO"]
         self.assertEqual([finding["kind"] for finding in paths], ["mismatch"], result.stdout)
         self.assertEqual(set(json.loads(paths[0]["members"])), set(self.cluster.hosts))
@@ -79,15 +78,21 @@ class Rails(cluster.ClusterTest):
         (self.dir / "l.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-65536-cross-ucx-*:bandwidth"\nmin = "5 MB/s"\n')
         faulty_nic = f"{self.cluster.hosts[2]}/eth1"
         self.fault("slow-nic", self.cluster.hosts[2], "20mbit", "eth1")
-        result, run = self.measure("--limits", "l.toml")
-        rates = {nic: run.of_each("p2p", f"bandwidth-uni-65536-cross-ucx-{nic}", "bandwidth") for nic in ("eth0", "eth1")}
-        touched = {link for link in rates["eth1"] if faulty_nic in link.split(">")}
-        self.assertEqual(len(touched), 6)
-        batches = run.batch_bytes("p2p", "bandwidth-uni-65536-cross-ucx-eth1")
-        if min(batches[link] for link in touched) < 65536:
+        slow = self.cluster.hosts[2]
+        for level in ("smoke", "quick"):  # which has more time, for a busy machine
+            result, run = self.measure("--limits", "l.toml", level=level)
+            rates = {nic: run.of_each("p2p", f"bandwidth-uni-65536-cross-ucx-{nic}", "bandwidth") for nic in ("eth0", "eth1")}
+            touched = {link for link in rates["eth1"] if faulty_nic in link.split(">")}
+            self.assertEqual(len(touched), 6)
+            # 16 KiB pass the shaper at once: where a busy machine made messages short, their rate is not that of the NIC.
+            batches = run.batch_bytes("p2p", "bandwidth-uni-65536-cross-ucx-eth1")
+            whole = {link for link in touched if batches[link] >= 65536}
+            if len(whole) >= 4 and {link.split("/")[0] == slow for link in whole} == {True, False}:
+                break
+        else:
             self.skipTest(f"noise: on this busy machine messages were made shorter than what the shaper lets pass at once: {batches}")
-        # 2.5 MB/s; 16 KiB of a message pass the shaper at once, more where its sender has waited for a core.
-        self.assertLess(max(rates["eth1"][link] for link in touched), 4.5e6, rates)
+        # 2.5 MB/s, more where the sender of a message has waited for a core.
+        self.assertLess(max(rates["eth1"][link] for link in whole), 4.5e6, rates)
         self.assert_code(result, 2)
         failed = {(f["level"], f["name"]) for f in run.findings if f["severity"] == "FAIL" and "-ucx-" in f["metric"]}
         # Two hosts that take turns on one core of a busy machine can miss a limit by themselves; each such link is its own finding.
