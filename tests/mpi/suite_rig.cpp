@@ -117,8 +117,8 @@ void SuiteRig::prepare() {
   suite_.prepare(plan(), config_, *device_, world(), [] { return false; });
 }
 
-CaseRecord SuiteRig::run(Case c, double seconds_to_deadline) {
-  c.seconds = c.min_seconds = std::min(c.seconds, 0.3);
+CaseRecord SuiteRig::run(Case c, double seconds_to_deadline, std::optional<double> seconds) {
+  c.seconds = c.min_seconds = seconds.value_or(std::min(c.seconds, 0.3));
   device_->reserve(c.bytes);
   CaseRecord record;
   Context context{{config_, topology_, *entities_, *device_, links_ ? links_->world() : *world_,
