@@ -163,7 +163,12 @@ std::string suites_text(const Results& results, const VerdictData& verdict, cons
                         std::size_t width) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<const CaseData*>> by_suite;
+  std::map<std::string, std::size_t> retests;
   for (const auto& c : results.cases) {
+    if (results::is_retest(c.name)) {
+      ++retests[c.suite];
+      continue;
+    }
     auto& list = by_suite[c.suite];
     if (list.empty()) order.push_back(c.suite);
     list.push_back(&c);
@@ -177,7 +182,10 @@ std::string suites_text(const Results& results, const VerdictData& verdict, cons
     const auto& cases = by_suite[suite];
     std::size_t passed = 0;
     for (const auto* c : cases) passed += c->state == results::CaseState::pass ? 1 : 0;
-    out += fmt::format("{}  {} of {} passed\n", suite, passed, plural(cases.size(), "case"));
+    out += fmt::format("{}  {} of {} passed", suite, passed, plural(cases.size(), "case"));
+    if (const std::size_t again = retests[suite]; again > 0)
+      out += fmt::format(", {} measured again for parts in doubt", again);
+    out += "\n";
     const auto rows = pick_rows(cases, named);
     for (const auto& row : rows) out += case_line(results, *row.data, width);
     if (rows.size() < cases.size() && !rows.empty()) {

@@ -227,7 +227,9 @@ std::string title_of(const Spec& spec) {
   const char* where = spec.scope == Scope::node    ? "inside nodes"
                       : spec.scope == Scope::cross ? "between nodes"
                                                    : "of every NIC";
-  return fmt::format("{}, {}, {}, {}{}", what(), format_bytes(spec.bytes), where, spec.transport,
+  const std::string nics =
+      (spec.nic.empty() ? "" : " " + spec.nic) + (spec.far.empty() ? "" : " to " + spec.far);
+  return fmt::format("{}, {}, {}, {}{}{}", what(), format_bytes(spec.bytes), where, spec.transport, nics,
                      spec.isolated ? ", one by one" : "");
 }
 

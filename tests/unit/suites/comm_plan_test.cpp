@@ -294,6 +294,8 @@ TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {
     }
   }
   EXPECT_EQ(met.size(), 6U);
+  std::set<std::string> titles;  // which the summary shows in place of names
+  for (const Case& named : cases) EXPECT_TRUE(titles.insert(named.title).second) << named.title;
 }
 
 TEST(CommPlan, RandomGroupsHoldFourNodesEach) {
