@@ -117,17 +117,18 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
   if [ "$#" -gt 1 ]; then allow=(--allow "$2"); fi
   # A file of tests that runs once more repeats those that did not pass (tests/support/outcome.py).
   export ASSAY_AGAIN=$root/build/$1.again
+  # With the whole output of each, in which the tests of an executable are counted.
+  local whole=(--test-output-size-passed 1000000 --test-output-size-failed 1000000)
   # Three slots per core: most tests wait more than they compute, and those that compute say how many slots they take
   # (PROCESSORS, ci/cmake/AssayTargets.cmake).
-  ctest --preset "$1" -j "$((3 * jobs))" --no-tests=error --test-output-size-passed 1000000 \
-    --test-output-size-failed 1000000 --output-junit "$root/$report" \
+  ctest --preset "$1" -j "$((3 * jobs))" --no-tests=error "${whole[@]}" --output-junit "$root/$report" \
     >"build/$1.test.log" 2>&1 </dev/null || true
   # One at a time: a test that was skipped for noise is run up to three more times, a failed one once more.
   signal_ahead STOP
   for try in 1 2 3; do
     again=$(python3 ci/junit_count.py --again "${reports[@]}" | sed 's/[.]/[.]/g' | paste -s -d '|') || true
     [ -n "$again" ] || break
-    ctest --preset "$1" -R "^($again)\$" --test-output-size-failed 1000000 --output-junit "$root/build/$1.again$try.junit.xml" \
+    ctest --preset "$1" -R "^($again)\$" "${whole[@]}" --output-junit "$root/build/$1.again$try.junit.xml" \
       >>"build/$1.test.log" 2>&1 </dev/null || true
     if [ -f "build/$1.again$try.junit.xml" ]; then reports+=("build/$1.again$try.junit.xml"); fi
   done
