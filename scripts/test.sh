@@ -119,9 +119,9 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
   export ASSAY_AGAIN=$root/build/$1.again
   # With the whole output of each, in which the tests of an executable are counted.
   local whole=(--test-output-size-passed 1000000 --test-output-size-failed 1000000)
-  # Three slots per core: most tests wait more than they compute, and those that compute say how many slots they take
+  # Seven slots for two cores: most tests wait more than they compute, and those that compute say how many slots they take
   # (PROCESSORS, ci/cmake/AssayTargets.cmake).
-  ctest --preset "$1" -j "$((3 * jobs))" --no-tests=error "${whole[@]}" --output-junit "$root/$report" \
+  ctest --preset "$1" -j "$((7 * jobs / 2))" --no-tests=error "${whole[@]}" --output-junit "$root/$report" \
     >"build/$1.test.log" 2>&1 </dev/null || true
   # One at a time: a test that was skipped for noise is run up to three more times, a failed one once more.
   signal_ahead STOP

@@ -177,7 +177,7 @@ function(assay_test_target name)
   target_precompile_headers(${name} REUSE_FROM assay_header_test)
 endfunction()
 
-# ctest is given three slots per core (scripts/test.sh). A test that mostly waits takes one, which is the default; one that computes half a
+# ctest is given seven slots for two cores (scripts/test.sh). A test that mostly waits takes one, which is the default; one that computes half a
 # core's time or more takes two; one that looks at speeds three, so that on two cores two of them run at most.
 set(ASSAY_CORE_SLOTS 2)
 set(ASSAY_SPEED_SLOTS 3)
