@@ -351,8 +351,9 @@ std::string summary(const Results& results, const VerdictData& verdict, const st
   constexpr std::size_t fits = 40;
   const std::string shown = file.size() <= fits ? file : "FILE";
   const std::string rule(width, '-');
-  std::string out = wrap(heading(results), width, 2) + rule + "\n" +
-                    suites_text(results, verdict, shown, width) + rule + "\n";
+  std::string out = wrap(heading(results), width, 2) + rule + "\n";
+  if (const std::string suites = suites_text(results, verdict, shown, width); !suites.empty())
+    out += suites + rule + "\n";
   const std::string found =
       findings_text(verdict, width, style, shown) + reasons_text(verdict, width, reasons_shown);
   if (!found.empty()) out += found + rule + "\n";

@@ -68,16 +68,6 @@ TEST(Report, TheWorstPartIsToldWithWhatItsRetestGave) {
   }
 }
 
-TEST(Report, RetestsAreCountedApartAndHaveNoRows) {
-  auto r = slow_run(8);
-  auto c = first_case(r);
-  c.name += ".c1";
-  r.cases.push_back(std::move(c));
-  const auto text = report::summary(r, judge(r), "run.h5", {});
-  EXPECT_THAT(text, HasSubstr("\ngemm  1 of 1 case passed, 1 measured again for parts in doubt\n"));
-  EXPECT_EQ(text.find("fp32 n2048 together"), text.rfind("fp32 n2048 together")) << text;
-}
-
 TEST(Report, LinkInsideANodeNamesTheNodeOnce) {
   auto r = healthy(1, 2);
   r.entities.push_back({"link", "l", "path", "node0/cores0-1>node0/cores2-3", 0, -1});
