@@ -14,7 +14,8 @@ usage() {
   cat <<'TEXT'
 Usage: ci/virtual-battery.sh [--nightly [--levels LIST] [--seeds LIST]] [--only REGEX] [--name NAME] [--keep DIR] [--slack FACTOR]
 
-  By day at least ten degradations at level smoke, suites p2p and allreduce. --nightly: all of them at smoke and quick, all suites, three
+  By day at least ten degradations at level smoke, suites p2p and allreduce; a row in which too little was measured in time, or a healthy
+  host is WARN, is tried once more. --nightly: all of them at smoke and quick, all suites, three
   seeds each, or the --levels and --seeds given ("smoke", "1 2"). --only: rows whose name matches. --keep: leaves results and output of every row in DIR. ASSAY is the executable.
   --slack FACTOR lengthens the times that are allowed (17 s at smoke, 132 s at quick), where other work keeps the machine busy.
 
@@ -179,10 +180,13 @@ judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE WHAT
   printf 'ok'
 }
 
-bad=0
+# What a machine that is busy with something else can cause: no time, or a link that is slow for once. Who is at fault is none of that.
+may_be_noise() { case "$1" in 'nothing was measured' | took* | *' warned of' | *' cases passed') ;; *) return 1 ;; esac; }
+
+bad=0 verdict=''
 # SUITES may end in options: six hosts share one machine's memory, each of which takes it all for its own.
 one() {  # LEVEL SEED SUITES name before during fail open codes text
-  local level=$1 seed=$2 suites=$3 what=$4 limit=17 code begin seconds file out verdict failed open warned n background
+  local level=$1 seed=$2 suites=$3 what=$4 limit=17 code begin seconds file out failed open warned n background
   [ "$level" = quick ] && limit=132
   limit=$(awk -v l="$limit" -v s="$slack" 'BEGIN { printf "%.0f", l * s }')
   if [ -n "$nightly" ]; then vc heal leaf2; fi
@@ -211,7 +215,6 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   wait "$background" 2>/dev/null
   failed=$(state_of "$file.nodes" FAIL) open=$(state_of "$file.nodes" INCONCLUSIVE) warned=$(state_of "$file.nodes" WARN)
   verdict=$(judge "$code" "$seconds" "$limit" "$failed" "$open" "$7" "$8" "$9" "$(eval "printf %s \"${10}\"")" "$file" "$what" "$warned")
-  [ "$verdict" = ok ] || bad=$((bad + 1))
   printf '| %-28s | %-5s | %s | %6s | %s | %-14s | %-14s | %-14s | %s |\n' "$what" "$level" "$seed" "$seconds" "$code" "${failed:--}" "${open:--}" "${warned:--}" "$verdict"
   if [ "$verdict" != ok ]; then
     tr '\r' '\n' <"$file.err" | grep -vE '^(\[[0-9]+/.*| *)$' | tail -n 8
@@ -230,6 +233,10 @@ for level in $levels; do
       if [ -n "$nightly" ]; then suites='inventory,gemm,memory,p2p,allreduce,train --memory.fraction 0.05'; else suites=p2p,allreduce; fi
       if [[ $what == *' in burn' ]]; then suites='inventory,burn --burn.duration 4s'; fi
       one "$level" "$seed" "$suites" "$what" "$before" "$during" "$fail" "$open" "$codes" "$text" </dev/null
+      if [ -z "$nightly" ] && may_be_noise "$verdict"; then  # once more; the nights count each
+        one "$level" "$((seed + 10))" "$suites" "$what" "$before" "$during" "$fail" "$open" "$codes" "$text" </dev/null
+      fi
+      [ "$verdict" = ok ] || bad=$((bad + 1))
     done < <(rows)
   done
 done

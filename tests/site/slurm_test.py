@@ -154,10 +154,11 @@ class Slurm(place.SiteTest):
             self.assertLess(time.monotonic() - begin, 100)
             directory = self.directory("nightly", job)
             files = list(directory.glob("run*.h5"))
-            if files or list(directory.glob("*.partial/plan.json")):
+            # Where a busy machine is so slow that Slurm itself ends the job, the next night recovers what there is.
+            if files or (list(directory.glob("*.partial/plan.json")) and self.job(job, "JobState") != "TIMEOUT"):
                 break
         else:
-            self.skipTest("noise: the ranks were not up when the time limit came")
+            self.skipTest("noise: the ranks were not up, or not done, when the time limit came")
         self.assertEqual(len(files), 1, (directory / "run.log").read_text())
         self.assertEqual(code, 3, self.said("nightly", job))
         self.assertIn("aborted", self.command(place.ASSAY, "inspect", files[0]).stdout)
