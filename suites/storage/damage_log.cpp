@@ -26,12 +26,15 @@ struct Trial {
 
 }  // namespace
 
-void DamageLog::check(Block block) {
+std::uint64_t DamageLog::check(const Block& block, bool all) {
+  if (!all && block.read_words == block.data.size() && sectors_are_right(known_, block.address, block.data))
+    return block.data.size() / sector_words;
   for (const Finding& finding :
        storage::check(known_, block.address, block.data.first(block.read_words), block.data.size())) {
     counts_[static_cast<std::size_t>(finding.damage)] += finding.words;
     tell(block, finding);
   }
+  return block.data.size();
 }
 
 void DamageLog::tell(const Block& block, const Finding& finding) {

@@ -29,7 +29,9 @@ class DamageLog {
   DamageLog(const Known& known, int entity, Context& context)
       : known_(known), entity_(entity), context_(context) {}
 
-  void check(Block block);
+  /// Compares every word or, without `all`, one of each sector; where that is wrong, every word. Returns how
+  /// many words were compared.
+  std::uint64_t check(const Block& block, bool all = true);
   std::uint64_t words(Damage damage) const noexcept { return counts_[static_cast<std::size_t>(damage)]; }
   const Known& known() const noexcept { return known_; }
   Known& known() noexcept { return known_; }

@@ -202,7 +202,7 @@ class FeedCase : GroupCase {
       block.read_words = static_cast<std::uint64_t>(r.result) / sizeof(std::uint64_t);
       block.reread = [this](std::uint64_t offset) { return file_.transfer->read_again(offset); };
       if (i == 0) corrupt(block, log_.known(), context_);
-      log_.check(std::move(block));
+      log_.check(block);
       evidence_.asked += r.bytes;
       evidence_.verified += r.bytes;
     }

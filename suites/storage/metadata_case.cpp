@@ -203,7 +203,7 @@ class MetadataCase : GroupCase {
         return ::pread(fd.get(), &word, sizeof word, at) > 0 ? word : 0;
       };
       if (i == 0) corrupt(block, log_.known(), context_);
-      log_.check(std::move(block));
+      log_.check(block);
     }
     std::fill(read_.begin(), read_.end(), 0);
     verified_ += files_;

@@ -225,7 +225,7 @@ class MpiIoCase : GroupCase {
                   }};
       if (first) corrupt(block, log_.known(), context_);
       first = false;
-      log_.check(std::move(block));
+      log_.check(block);
     });
     read_evidence_.verified += static_cast<double>(layout_.chunk_bytes());
   }

@@ -12,6 +12,7 @@
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/histogram.hpp"
 #include "suites/storage/local_file.hpp"
+#include "suites/storage/verify_budget.hpp"
 
 namespace assay::storage {
 namespace {
@@ -69,7 +70,10 @@ class RandomCase {
     };
     operation.verify = [&](std::size_t) {
       for (const Request& r : requests_) histogram_.add(r.latency_s);
-      if (!write_) verify();
+      if (write_) return;
+      budget_.begin();
+      verify(0, batch_);
+      budget_.end();
     };
     SamplingPlan plan = context_.sampling(case_.seconds);
     plan.repetitions = 1;
@@ -82,9 +86,9 @@ class RandomCase {
     evidence_.asked = static_cast<double>(runs * batch_ * block_bytes);
     const double end = now_s();
     if (write_) verify_written();
+    series.verify_s += now_s() - end;
     transfer.close();
     evidence_.take(log_);
-    series.verify_s += now_s() - end;
     context_.record.add_time(ready - begin + series.warmup_s, series.timed_s, series.verify_s);
     report(series);
   }
@@ -115,31 +119,36 @@ class RandomCase {
     return memory_->words().subspan(i * block_words, block_words);
   }
 
-  void verify() {
-    for (std::uint64_t i = 0; i < batch_; ++i) {
-      Block block;
-      block.path = file_.transfer->path();
+  /// Every word of blocks, as `Transfer::verify` does it.
+  void verify(std::uint64_t first, std::uint64_t count) {
+    Block block;
+    block.path = file_.transfer->path();
+    block.reread = [this](std::uint64_t offset) { return file_.transfer->read_again(offset); };
+    std::uint64_t compared = 0;
+    for (std::uint64_t i = first; i < first + count; ++i) {
       block.address = address_of_block(places_[i]);
       block.data = words(i);
       block.read_words = static_cast<std::uint64_t>(requests_[i].result) / sizeof(std::uint64_t);
-      block.reread = [this](std::uint64_t offset) { return file_.transfer->read_again(offset); };
       if (i == 0) corrupt(block, log_.known(), context_);
-      log_.check(std::move(block));
+      compared += log_.check(block, i == first || budget_.left());
     }
-    evidence_.verified += static_cast<double>(batch_ * block_bytes);
+    evidence_.verified += static_cast<double>(compared * sizeof(std::uint64_t));
   }
 
-  /// Reads back what was written: a batch, and as many as `verify_share` of the case's time allows.
+  /// Reads back what was written, as much as the budget allows: as many blocks as are in flight at least.
   void verify_written() {
-    const double begin = now_s();
+    budget_.begin();
     const std::uint64_t written = std::min(next_, generation_.size());
+    const auto some = static_cast<std::uint64_t>(depth_);
     next_ -= written;
-    for (std::uint64_t done = 0;
-         done < written && (done == 0 || now_s() - begin < verify_share * case_.seconds); done += batch_) {
-      prepare(false);
-      file_.engine->run(false, requests_);
-      file_.transfer->examine(false, requests_);
-      verify();
+    for (std::uint64_t done = 0; done < written; done += some) {
+      if (done > 0 && !budget_.left()) return;
+      const std::uint64_t at = done % batch_;
+      if (at == 0) prepare(false);
+      const auto few = std::span(requests_).subspan(at, std::min(some, batch_ - at));
+      file_.engine->run(false, few);
+      file_.transfer->examine(false, few);
+      verify(at, few.size());
     }
   }
 
@@ -174,6 +183,7 @@ class RandomCase {
   std::vector<Request> requests_;
   std::uint64_t batch_ = 0, next_ = 0;
   LatencyHistogram histogram_;
+  VerifyBudget budget_;
   Evidence evidence_;
 };
 

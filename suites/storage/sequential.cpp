@@ -26,10 +26,7 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, doub
     runs += k;
   };
   if (!write)
-    operation.verify = [&](std::size_t) {
-      transfer.verify();
-      evidence.verified += static_cast<double>(transfer.chunk_bytes());
-    };
+    operation.verify = [&](std::size_t) { evidence.verified += static_cast<double>(transfer.verify()); };
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;
   const std::string path = c.parameters.at("path").get<std::string>();
@@ -41,12 +38,10 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, doub
   if (!write) evidence.resident = transfer.resident_share();
   evidence.asked = static_cast<double>(runs * transfer.chunk_bytes());
   const double begin = now_s();
-  if (write)
-    together.guarded(
-        [&] { evidence.verified = static_cast<double>(transfer.verify_written(verify_share * c.seconds)); });
+  if (write) together.guarded([&] { evidence.verified = static_cast<double>(transfer.verify_written()); });
+  series.verify_s += now_s() - begin;
   together.guarded([&] { transfer.close(); });  // some file systems tell only then what they could not write
   evidence.take(log);
-  series.verify_s += now_s() - begin;
   context.record.add_time(setup_s + series.warmup_s, series.timed_s, series.verify_s);
   return series;
 }

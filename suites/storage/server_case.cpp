@@ -257,9 +257,9 @@ class ServerCase {
     }
     const double checked = now_s();
     const Evidence before = damage();
-    transfer_->verify();
+    const auto compared = static_cast<double>(transfer_->verify());
     evidence.resident = std::max(evidence.resident, transfer_->resident_share());
-    evidence.verified += 2 * bytes;  // what was compared had been written and read
+    evidence.verified += 2 * compared;  // what was compared had been written and read
     const Evidence after = damage();
     for (std::size_t kind = 0; kind < after.damage.size(); ++kind)
       evidence.damage[kind] += after.damage[kind] - before.damage[kind];

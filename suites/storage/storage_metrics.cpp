@@ -27,7 +27,7 @@ std::vector<MetricSpec> with_damage(std::vector<MetricSpec> metrics) {
   metrics.push_back({"foreign", "count", Better::none, false, Role::covariate, false,
                      "of these: nothing that this run wrote"});
   metrics.push_back({"verified", "1", Better::none, false, Role::covariate, false,
-                     "bytes that were compared word by word as a fraction of those timed"});
+                     "bytes that were compared as a fraction of those timed"});
   return metrics;
 }
 

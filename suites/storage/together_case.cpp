@@ -148,8 +148,8 @@ class TogetherCase {
     };
     if (!write_)
       operation.verify = [&](std::size_t) {
-        for (OnePath& one : all_) one.file.transfer->verify();
-        evidence_.verified += chunk_bytes();
+        for (OnePath& one : all_)
+          evidence_.verified += static_cast<double>(one.file.transfer->verify(share_of_path()));
       };
     SamplingPlan plan = context_.sampling(case_.seconds);
     plan.repetitions = 1;
@@ -161,24 +161,24 @@ class TogetherCase {
     evidence_.moved = meter.moved();
     evidence_.device_moved = disks.moved(write_);
     evidence_.asked = static_cast<double>(runs) * chunk_bytes();
-    const double begin = now_s();
     for (OnePath& one : all_) {
       Transfer& transfer = *one.file.transfer;
+      const double begin = now_s();
       if (write_)
-        together_.guarded([&] {
-          const double share_s = verify_share * case_.seconds / static_cast<double>(all_.size());
-          evidence_.verified += static_cast<double>(transfer.verify_written(share_s));
-        });
-      else
-        evidence_.resident = std::max(evidence_.resident, transfer.resident_share());
+        together_.guarded(
+            [&] { evidence_.verified += static_cast<double>(transfer.verify_written(share_of_path())); });
+      series_.verify_s += now_s() - begin;
+      if (!write_) evidence_.resident = std::max(evidence_.resident, transfer.resident_share());
       together_.guarded([&] { transfer.close(); });
       Evidence found;
       found.take(one.log);
       evidence_.add(found);
     }
-    series_.verify_s += now_s() - begin;
     context_.record.add_time(setup_s + series_.warmup_s, series_.timed_s, series_.verify_s);
   }
+
+  /// Of the time of the case, for the verification of one path after the other.
+  double share_of_path() const { return verify_share / static_cast<double>(all_.size()); }
 
   /// Of this rank, in all paths.
   double chunk_bytes() const {

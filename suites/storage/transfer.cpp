@@ -14,6 +14,7 @@
 #include <new>
 
 #include "base/clock.hpp"
+#include "base/random.hpp"
 #include "base/units.hpp"
 #include "measure/sizing.hpp"
 #include "suites/storage/answer.hpp"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr std::size_t alignment = 4096, large_page = 2 << 20;
 constexpr std::uint64_t generations = 1 << 12;
+constexpr int nothing_right = 0x5a;  ///< each byte of memory before a read
 
 }  // namespace
 
@@ -177,7 +179,7 @@ void Transfer::prepare(bool write) {
   if (write)
     fill_chunk();
   else
-    std::memset(memory_.bytes().data(), 0x5a, memory_.bytes().size());
+    std::memset(memory_.bytes().data(), nothing_right, memory_.bytes().size());
   make_requests();
   engine_.fill_memory(requests_);
   if (!write) look_at_cache();
@@ -258,30 +260,53 @@ std::uint64_t Transfer::read_again(std::uint64_t offset) const {
   return word;
 }
 
-void Transfer::verify() {
-  engine_.fetch_memory(requests_);
+Block Transfer::block_read(std::uint64_t b) {
   const std::uint64_t block_words = layout_.block_bytes / sizeof(std::uint64_t);
-  for (std::uint64_t b = 0; b < layout_.chunk_blocks; ++b) {
-    Block block;
-    block.path = path_;
-    block.address = {file_, generation_[chunk_], layout_.offset(chunk_, b) / sizeof(std::uint64_t)};
-    block.data = memory_.words().subspan(b * block_words, block_words);
-    block.read_words = static_cast<std::uint64_t>(requests_[b].result) / sizeof(std::uint64_t);
-    block.reread = [this](std::uint64_t offset) { return read_again(offset); };
-    if (b == 0) corrupt(block, log_.known(), context_);
-    log_.check(std::move(block));
-  }
+  return {path_,
+          {file_, generation_[chunk_], layout_.offset(chunk_, b) / sizeof(std::uint64_t)},
+          memory_.words().subspan(b * block_words, block_words),
+          static_cast<std::uint64_t>(requests_[b].result) / sizeof(std::uint64_t),
+          [this](std::uint64_t offset) { return read_again(offset); }};
 }
 
-std::uint64_t Transfer::verify_written(double seconds) {
-  const double begin = now_s();
-  std::uint64_t done = 0;
-  do {
-    prepare(false);
-    move(false);
-    verify();
-  } while (++done < layout_.chunks && now_s() - begin < seconds);
-  return done * layout_.chunk_bytes();
+std::uint64_t Transfer::verify(double share) {
+  budget_.begin();
+  engine_.fetch_memory(requests_);
+  const std::uint64_t blocks = layout_.chunk_blocks,
+                      first = mix64(context_.random.key(), ++verified_chunks_) % blocks;
+  std::uint64_t words = 0;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    Block block = block_read((first + i) % blocks);
+    if (i == 0) corrupt(block, log_.known(), context_);
+    words += log_.check(block, i == 0 || budget_.left(share));
+  }
+  budget_.end();
+  return words * sizeof(std::uint64_t);
+}
+
+std::uint64_t Transfer::verify_written(double share) {
+  budget_.begin();
+  const auto some = static_cast<std::uint64_t>(engine_.depth());
+  std::uint64_t words = 0;
+  for (std::uint64_t done = 0; done < layout_.chunks; ++done) {
+    next_chunk();
+    make_requests();
+    for (std::uint64_t b = 0; b < layout_.chunk_blocks; b += some) {
+      if (words > 0 && !budget_.left(share)) return words * sizeof(std::uint64_t);
+      const auto few = std::span(requests_).subspan(b, std::min(some, layout_.chunk_blocks - b));
+      for (const Request& r : few) std::memset(r.data, nothing_right, r.bytes);
+      engine_.fill_memory(few);
+      engine_.run(false, few);
+      examine(false, few);
+      engine_.fetch_memory(few);
+      for (std::uint64_t i = b; i < b + few.size(); ++i) {
+        Block block = block_read(i);
+        if (i == 0) corrupt(block, log_.known(), context_);
+        words += log_.check(block);
+      }
+    }
+  }
+  return words * sizeof(std::uint64_t);
 }
 
 }  // namespace assay::storage

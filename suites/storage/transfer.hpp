@@ -13,6 +13,7 @@
 #include "suites/storage/damage_log.hpp"
 #include "suites/storage/engine.hpp"
 #include "suites/storage/folder.hpp"
+#include "suites/storage/verify_budget.hpp"
 
 namespace assay::storage {
 
@@ -50,10 +51,6 @@ struct Layout {
   /// Of the whole file.
   std::uint64_t end() const noexcept { return file_bytes() * ranks; }
 };
-
-/// Of the time of a case that writes, for reading back what it wrote: a sample of it, which does not double
-/// the traffic. Cases that read compare all they read.
-inline constexpr double verify_share = 0.05;
 
 /// Blocks of a sample, at most those planned, where the first takes `first_s` and each further one `block_s`:
 /// as many as take `seconds`, or half of them where the first block alone takes that. A little slower storage
@@ -104,10 +101,12 @@ class Transfer {
   /// Closes the file; `use_file` comes before the next transfer. Throws Refused: some file systems tell that
   /// they are full only then.
   void close();
-  /// After the clock: every word of the chunk that was read last.
-  void verify();
-  /// Reads chunks back and compares them, as many as `seconds` allow; returns how many bytes.
-  std::uint64_t verify_written(double seconds);
+  /// After the clock: the chunk that was read last. Every word of its blocks, from one that is drawn on,
+  /// until the verifications have taken `share` of the time since this was made; a word of each sector of
+  /// the other blocks. Returns how many bytes were compared.
+  std::uint64_t verify(double share = verify_share);
+  /// Reads blocks back and compares every word, until that has taken `share` of the time before it.
+  std::uint64_t verify_written(double share = verify_share);
 
   std::uint64_t chunk_bytes() const noexcept { return layout_.chunk_bytes(); }
   std::uint64_t file_bytes() const noexcept { return layout_.file_bytes(); }
@@ -126,6 +125,7 @@ class Transfer {
   void make_requests();
   void look_at_cache();
   [[noreturn]] void fail(bool write, const Request& request) const;
+  Block block_read(std::uint64_t b);
 
   Descriptor fd_;
   std::string path_;
@@ -140,6 +140,8 @@ class Transfer {
   bool drops_cache_ = false;
   double resident_share_ = 0;
   std::vector<Request> requests_;
+  VerifyBudget budget_;
+  std::uint64_t verified_chunks_ = 0;
 };
 
 /// Collective over `group`: chunks of equal size, as large as the slowest of its ranks writes in

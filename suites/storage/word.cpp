@@ -131,4 +131,13 @@ std::vector<Finding> check(const Known& known, const WordAddress& address,
   return out;
 }
 
+bool sectors_are_right(const Known& known, const WordAddress& address,
+                       std::span<const std::uint64_t> data) noexcept {
+  const std::uint64_t first = pack(address);
+  std::uint64_t differences = 0;
+  for (std::size_t i = mix64(first ^ ~known.key) % sector_words; i < data.size(); i += sector_words)
+    differences |= data[i] ^ mix64((first + i) ^ known.key);
+  return differences == 0;
+}
+
 }  // namespace assay::storage

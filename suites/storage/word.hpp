@@ -63,4 +63,10 @@ struct Known {
 std::vector<Finding> check(const Known& known, const WordAddress& address,
                            std::span<const std::uint64_t> data, std::uint64_t expected_words);
 
+/// Whether one word of each sector is right, at a place that depends on the address: of any 64 words in a row
+/// one. Sees what is wrong with a whole sector; a wrong word only by chance.
+inline constexpr std::size_t sector_words = 64;
+bool sectors_are_right(const Known& known, const WordAddress& address,
+                       std::span<const std::uint64_t> data) noexcept;
+
 }  // namespace assay::storage

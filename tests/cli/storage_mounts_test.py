@@ -24,7 +24,7 @@ if INSIDE not in os.environ:
     os.environ[INSIDE] = "1"
     os.execvp(private[0], [*private, sys.executable, "-B", *sys.argv])
 
-from storage_runs import FAIL, INCONCLUSIVE, PASS, StorageTest  # noqa: E402
+from storage_runs import FAIL, INCONCLUSIVE, PASS, StorageTest, h5py  # noqa: E402
 
 MIB = 1 << 20
 
@@ -112,6 +112,39 @@ class Mounts(StorageTest):
                 self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
                 self.assertEqual(list(self.data.iterdir()), [])
                 run("umount", self.data)
+
+    def test_no_more_is_used_than_was_asked_for(self):
+        """By all files of a run at any time: directories and the blocks of small files have their own."""
+        self.memory()
+        for run_in, cases in ((self.measure, "storage/*"), (self.shared, "storage/[!f]*")):
+            base, over, most = used(self.data), threading.Event(), [0]
+
+            def watch():
+                while not over.wait(0.001):
+                    most[0] = max(most[0], used(self.data) - base)
+
+            watcher = threading.Thread(target=watch)
+            watcher.start()
+            result = run_in("--cases", cases, level="quick")
+            over.set()
+            watcher.join()
+            self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+            self.assertGreater(most[0], 24 * MIB)
+            self.assertLess(most[0], 65 * MIB)
+
+    def test_verification_takes_a_twentieth_of_the_time_at_most(self):
+        """Where data are read at the rate of memory. What else runs on the cores delays one part or the other: the best of three."""
+        self.memory()
+        shares = []
+        while not shares or (min(shares) > 0.05 and len(shares) < 3):
+            self.assertIn(self.measure("--cases", "storage/local-*", level="quick", space="2GiB").returncode, (PASS, INCONCLUSIVE))
+            with h5py.File(self.dir / "r.h5") as file:
+                cases = list(file["cases/storage"].values())
+                self.assertGreaterEqual(len(cases), 6)
+                self.assertTrue(all(case["verified"][0] > 0 and case["errors"][0] == 0 for case in cases))
+                shares.append(sum(case.attrs["verify_s"] for case in cases) / sum(case.attrs["wall_s"] for case in cases))
+        print(f"\nverification took {', '.join(f'{100 * s:.1f} %' for s in shares)} of the time")
+        self.assertLessEqual(min(shares), 0.05)
 
     def test_a_disk_with_less_than_the_reserve_is_not_written_to(self):
         self.memory("size=1g")

@@ -129,6 +129,23 @@ INSTANTIATE_TEST_SUITE_P(StorageWord, EachDamage,
                          testing::Values("flip", "stale", "torn", "offset", "file", "short", "zeros", "run"),
                          [](const auto& each) { return std::string(each.param); });
 
+TEST(StorageWord, AWordOfEachSectorTellsWhatIsWrongWithASector) {
+  int flips = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    const RandomStream random(static_cast<std::uint64_t>(trial), "sector");
+    const WordAddress address{random.below(0, 8), below(random, 1, 1, 6), random.below(2, 60) * block_words};
+    auto data = block_of(address);
+    ASSERT_TRUE(sectors_are_right(known, address, data));
+    data[random.below(3, block_words)] ^= 1;
+    flips += !sectors_are_right(known, address, data);
+    data = block_of(address);
+    put(data, random.below(4, block_words - sector_words), sector_words, {address.file, 0, address.word});
+    ASSERT_FALSE(sectors_are_right(known, address, data)) << "trial " << trial;
+  }
+  EXPECT_GT(flips, 0) << "the words that are compared are others each time";
+  EXPECT_LT(flips, 50) << "few of them are compared";
+}
+
 TEST(StorageWord, SelfTestCatchesWhatItInjects) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const auto row = self_test(RandomStream(seed, "self-test"), 3);
