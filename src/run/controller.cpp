@@ -225,10 +225,15 @@ class RunController final : public supervisor::Controller {
 
   double standstill_s() const override { return config_.level == Level::smoke ? 8.0 : 20.0; }
 
-  std::string shared_path(int case_index) const override {
+  std::string directories(int case_index) const override {
     const Case& c = plan_.cases[static_cast<std::size_t>(case_index)];
     const auto path = c.parameters.find("path");
-    return c.stage == Stage::world && path != c.parameters.end() ? path->get<std::string>() : "";
+    return path != c.parameters.end() ? path->get<std::string>() : "";
+  }
+
+  std::string shared_path(int case_index) const override {
+    const bool shared = plan_.cases[static_cast<std::size_t>(case_index)].stage == Stage::world;
+    return shared ? directories(case_index) : "";
   }
 
   // A file server that fails over takes up to a minute. A gate of 15 s ends before.

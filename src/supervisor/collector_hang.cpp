@@ -217,7 +217,7 @@ std::string Collector::where(const Rank& r) const {
   else
     out = fmt::format("in {}", to_string(r.at.phase));
   if (r.at.call == Call::files)
-    out += ", at work on files";
+    out += ", at work on files" + (case_ < 0 ? "" : " in " + controller_.directories(case_));
   else if (r.at.call != Call::none)
     out += r.at.peer == no_peer ? fmt::format(", inside a {} of its group", to_string(r.at.call))
                                 : fmt::format(", inside a {} with rank {}", to_string(r.at.call), r.at.peer);

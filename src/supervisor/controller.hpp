@@ -69,6 +69,8 @@ class Controller {
   virtual double silence_s() const = 0;
   /// Seconds without progress after which a case hangs in which all ranks wait, even if it is not late.
   virtual double standstill_s() const = 0;
+  /// The directories that the case works in; empty where there are none.
+  virtual std::string directories(int case_index) const = 0;
   /// The directory that all nodes share and the case works in; empty where there is none.
   virtual std::string shared_path(int case_index) const = 0;
   /// Seconds that the server of such a directory may take for an answer.

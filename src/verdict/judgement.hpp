@@ -223,6 +223,8 @@ bool note_shared_cores(const Judgement& j, const Series& s, const std::vector<st
                        results::Finding& f);
 /// Names shared cores and CPU quotas in the findings that they explain.
 void attribute_core_share(Judgement& j);
+/// Adds the directory, and of one node its disks, to what findings of storage say.
+void name_storage_places(Judgement& j);
 /// Judged values (a part in a metric) by the strongest reference that each was compared with, after all
 /// rules.
 struct Compared {

@@ -115,6 +115,7 @@ results::VerdictData judge_all(Judgement& j) {
   judge_noise(j);
   judge_imported(j);
   attribute_core_share(j);
+  name_storage_places(j);
   auto verdict = conclude(j);
   store_references(verdict.inputs, j.options, history.get());
   return verdict;

@@ -95,6 +95,7 @@ class Timing final : public Controller {
   double phase_deadline_s(unsigned) const override { return 300; }
   double silence_s() const override { return 15; }
   double standstill_s() const override { return 8; }
+  std::string directories(int) const override { return {}; }
   std::string shared_path(int) const override { return {}; }
   double server_standstill_s() const override { return 60; }
   void stalled(const std::string&) noexcept override {}

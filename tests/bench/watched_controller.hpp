@@ -69,6 +69,7 @@ class Watched final : public supervisor::Controller {
   double phase_deadline_s(unsigned phase) const override { return inner_->phase_deadline_s(phase); }
   double silence_s() const override { return inner_->silence_s(); }
   double standstill_s() const override { return inner_->standstill_s(); }
+  std::string directories(int index) const override { return inner_->directories(index); }
   std::string shared_path(int index) const override { return inner_->shared_path(index); }
   double server_standstill_s() const override { return inner_->server_standstill_s(); }
   void stalled(const std::string& text) noexcept override { inner_->stalled(text); }

@@ -101,11 +101,12 @@ class Mounts(StorageTest):
                     result, in_time = self.meanwhile(
                         lambda: self.shrink(limit),
                         *limited, "--cases", "storage/" + case, shared=case.startswith("shared"), level="quick" if i < 2 else "standard")
-                    self.assertTrue(in_time, result.stdout + result.stderr)
-                    # Files of `local-read` are written within milliseconds: the disk may shrink when all of them are there.
-                    if result.returncode != PASS:
+                    # Files of `local-read` are written within milliseconds: the disk may shrink when all of them are there. On a
+                    # busy machine files are made smaller, and the disk may not shrink at all.
+                    if in_time and result.returncode != PASS:
                         break
                     run("umount", self.data)
+                self.assertTrue(in_time, result.stdout + result.stderr)
                 self.assert_code(result, INCONCLUSIVE)
                 where = r"(write at offset \d+|(MPI-IO|HDF5) (write|sync|flush).*)" if through_library else r"write at offset \d+"
                 self.assertRegex(self.warned(), where + ": No space left on device")
@@ -299,6 +300,7 @@ class Mounts(StorageTest):
         self.assert_code(result, INCONCLUSIVE)
         self.assertLess(time.monotonic() - started, 60)
         self.assertIn("hang", "".join(f["kind"] for f in self.findings()))
+        self.assertIn(f"at work on files in {self.data}", "".join(f["text"] for f in self.findings()))
         run("fsfreeze", "--unfreeze", self.data)
         end = time.monotonic() + 10
         while self.processes() and time.monotonic() < end:

@@ -48,6 +48,8 @@ class Disks(cluster.ClusterTest):
         self.cluster.do("slow-disk", slow, MB)
         if self.named(run) != {slow}:
             print(f"\nslow disk of {slow} in run {number}: {self.named(run)}\n{result.stdout}", flush=True)
+        else:
+            self.assertIn(f"; in {self.disk};", " ".join(result.stdout.split()))
         return self.named(run) == {slow}
 
     def test_a_disk_at_80_percent_is_named(self):
@@ -113,6 +115,7 @@ class Disks(cluster.ClusterTest):
         run = Results(self.dir / "r.h5")
         self.assertEqual({(f["name"].split("/")[0], f["kind"]) for f in run.findings if f["severity"] != "INFO"}, {(stopped, "hang")},
                          result.stdout)
+        self.assertIn(f"at work on files in {self.disk}", "".join(f["text"] for f in run.findings))
 
 
 if __name__ == "__main__":

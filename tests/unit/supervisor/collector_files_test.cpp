@@ -98,6 +98,16 @@ TEST_F(SharedDirectory, AServerThatAnswersWhileOthersAreAskedIsForgiven) {
   EXPECT_EQ(controller.why, "");
 }
 
+TEST_F(SharedDirectory, ALocalDiskThatDoesNotAnswerIsNamed) {
+  begin();
+  std::map<int, Snapshot> at;
+  for (int r = 0; r < 4; ++r) at[r] = running(0, r == 2 ? Call::files : Call::barrier);
+  pass(40, at);
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("hang: rank 2 on node01"));
+  EXPECT_THAT(controller.losses[0], HasSubstr("at work on files in /scratch"));
+}
+
 TEST_F(SharedDirectory, AStoppedProcessIsFoundAsElsewhere) {
   begin_case();
   auto at = at_work({2});

@@ -77,6 +77,7 @@ class FakeController final : public Controller {
   double phase_deadline_s(unsigned) const override { return 20; }
   double silence_s() const override { return 6; }
   double standstill_s() const override { return 8; }
+  std::string directories(int index) const override { return index == 2 ? shared : "/scratch"; }
   std::string shared_path(int index) const override { return index == 2 ? shared : ""; }
   double server_standstill_s() const override { return 60; }
   void stalled(const std::string& text) noexcept override { stalls.push_back(text); }
