@@ -3,6 +3,7 @@
 // rates.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct MetricModel {
   std::string title = {};
   std::vector<std::string> checkers = {};  ///< of the suite
   std::string operation = {};  ///< of the suite: its MetricSpec is that of this operation and metric
+  std::int64_t rounds = 0;     ///< of pairs of nodes; 0: Spec::rounds
 
   std::string path() const { return suite + "/" + name + ":" + metric; }
 };

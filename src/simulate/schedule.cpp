@@ -51,13 +51,13 @@ std::vector<Pairs> inside(const std::map<std::int64_t, std::vector<std::int64_t>
   return rounds;
 }
 
-std::vector<Pairs> node_rounds(const Machine& machine, const RandomStream& random) {
+std::vector<Pairs> node_rounds(const Machine& machine, const RandomStream& random, std::int64_t asked) {
   std::vector<std::int64_t> nodes;
   for (std::int64_t n = 0; n < machine.nodes(); ++n) nodes.push_back(n);
   if (nodes.size() < 2) return {};
   const auto players = shuffled(nodes, random.child("nodes"));
   const auto turns = random.child("turns").permutation(nodes.size() + nodes.size() % 2 - 1);
-  const auto wanted = static_cast<std::size_t>(machine.spec().rounds);
+  const auto wanted = static_cast<std::size_t>(asked > 0 ? asked : machine.spec().rounds);
   const bool sampled = wanted == 0 && machine.nodes() > full_nodes;
   const std::size_t most = wanted > 0 ? wanted : sampled ? sampled_rounds : turns.size();
   std::vector<Pairs> rounds;
@@ -70,7 +70,7 @@ std::vector<Pairs> node_rounds(const Machine& machine, const RandomStream& rando
 
 }  // namespace
 
-Rounds cross_rounds(const Machine& machine, const std::string& case_name) {
+Rounds cross_rounds(const Machine& machine, const std::string& case_name, std::int64_t asked) {
   Rounds rounds;
   const RandomStream random = machine.run_stream("schedule/" + case_name);
   // Where a node has several NICs they hang on different switches, and what is measured is a NIC.
@@ -79,7 +79,7 @@ Rounds cross_rounds(const Machine& machine, const std::string& case_name) {
   const auto row = [&](std::int64_t part) {
     return by_nic ? machine.nic_row(part) : machine.device_row(part);
   };
-  for (const Pairs& pairs : node_rounds(machine, random)) {
+  for (const Pairs& pairs : node_rounds(machine, random, asked)) {
     auto& round = rounds.emplace_back();
     for (const auto& [a, b] : pairs) {
       for (std::int64_t k = 0; k < per_node; ++k) {

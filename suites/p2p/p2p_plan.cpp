@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -47,14 +48,16 @@ LevelNumbers numbers(Level level) {
   return {};
 }
 
+constexpr std::size_t usual_rounds = sampled_rounds + sampled_near_rounds;
+
 /// All that are wanted where a part has few links. Else rules judge it by all its links: it has at least as
 /// many samples of a case as in the rounds of a cluster of more than 64 nodes. Fewer than 60 of a link would
 /// leave out the rule for dips.
-std::size_t samples_of_link(std::size_t wanted, std::size_t most, std::size_t rounds, std::size_t nodes) {
-  constexpr std::size_t least = 60, usual_rounds = sampled_rounds + sampled_near_rounds;
+std::size_t samples_of_link(std::size_t wanted, std::size_t most, std::size_t rounds, bool sampled) {
+  constexpr std::size_t least = 60;
   if (rounds > usual_rounds)
     return std::max(std::min(wanted, least), std::min(wanted, most) * usual_rounds / rounds);
-  return nodes <= max_full_nodes ? wanted : std::min(wanted, most);
+  return sampled ? std::min(wanted, most) : wanted;
 }
 
 /// What --p2p.rounds can ask for: all meetings of nodes, while their links are under a million.
@@ -64,6 +67,22 @@ std::size_t most_rounds(const Spec& spec, const Topology& topology, std::size_t 
   if (spec.scope != Scope::cross || !spec.nic.empty() || !spec.far.empty() || nodes <= max_full_nodes)
     return usual;
   return std::max(usual, std::min(nodes + nodes % 2 - 1, most_links / ranks));
+}
+
+/// Where many nodes meet: all pairs, if their links are no more than these. Each is a row of /entities, and
+/// takes rank 0's supervisor 1.5 kB, and 25 us when the run ends.
+constexpr std::size_t most_meeting_links = 200'000;
+constexpr double meetings_s = 20;
+constexpr std::size_t meeting_samples = 6;  ///< of a link: two in each block, one more than a rule asks for
+
+/// All ranks of two nodes exchange, or, where those are too many links, one of each.
+void plan_meetings(const Topology& topology, double least_round_s, Timing& timing) {
+  const std::size_t nodes = topology.nodes.size(), all = nodes + nodes % 2 - 1;
+  const auto in_time = static_cast<std::size_t>(meetings_s / least_round_s);
+  if (all * topology.ranks.size() > most_meeting_links) timing.lanes = Lanes::in_turn;
+  const std::size_t links = timing.lanes == Lanes::all ? topology.ranks.size() : nodes;
+  timing.rounds = std::max(timing.rounds, std::min({all, in_time, most_meeting_links / links}));
+  timing.samples = meeting_samples;
 }
 
 }  // namespace
@@ -80,17 +99,17 @@ std::string why_not(Scope scope, const std::string& transport, const Topology& t
 }
 
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random,
-                     std::size_t max_rounds) {
+                     const Timing& timing) {
   return schedule_of(spec, topology, spec.nic.empty() ? std::vector<Rail>() : rails(topology), random,
-                     max_rounds);
+                     timing);
 }
 
 Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,
-                     const RandomStream& random, std::size_t max_rounds) {
-  if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, max_rounds);
+                     const RandomStream& random, const Timing& timing) {
+  if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, timing.rounds, timing.lanes);
   const Rail rail = rail_of(spec, all);
-  if (!spec.far.empty()) return across_schedule(rail, random, max_rounds);
-  return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, max_rounds);
+  if (!spec.far.empty()) return across_schedule(rail, random, timing.rounds);
+  return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, timing.rounds);
 }
 
 double link_rate_of(const Spec& spec, const Topology& topology) {
@@ -149,21 +168,28 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
 
   Timing timing;
   timing.rounds = all_rounds;
-  if (wanted_rounds > 0)
+  bool sampled = topology.nodes.size() > max_full_nodes;
+  if (wanted_rounds > 0) {
     timing.rounds =
         std::min(most_rounds(spec, topology, all_rounds), static_cast<std::size_t>(wanted_rounds));
-  else
+  } else {
+    // Single messages show what a part drops now and then, which needs no more partners than these.
+    if (spec.isolated && spec.scope == Scope::cross && timing.rounds > usual_rounds)
+      timing.rounds = usual_rounds, sampled = true;
     timing.rounds = std::min(
         timing.rounds, static_cast<std::size_t>(std::max(1.0, std::floor(level.case_s / least_round_s))));
+  }
+  if (spec.meetings) plan_meetings(topology, least_round_s, timing);
   const auto rounds = static_cast<double>(timing.rounds);
   timing.min_seconds = rounds * least_round_s;
-  timing.seconds = std::max(timing.min_seconds, std::min(level.case_s, rounds * wanted_round_s));
+  timing.seconds = std::max(timing.min_seconds,
+                            std::min(spec.meetings ? meetings_s / 2 : level.case_s, rounds * wanted_round_s));
   timing.overhead_seconds = 0.02 + rounds * 1e-3 * slow;
   timing.retest_samples = spec.isolated                ? level.isolated_samples
                           : spec.mode == Mode::latency ? level.latency_samples
                                                        : level.bandwidth_samples;
-  timing.samples =
-      samples_of_link(timing.retest_samples, level.most_samples, timing.rounds, topology.nodes.size());
+  if (!spec.meetings)
+    timing.samples = samples_of_link(timing.retest_samples, level.most_samples, timing.rounds, sampled);
   return timing;
 }
 
@@ -245,24 +271,24 @@ class PairCounts {
                std::none_of(topology.nodes[n].nics.begin(), topology.nodes[n].nics.end(), placed);
   }
 
-  std::size_t of(const Spec& spec, const RandomStream& stream, std::size_t rounds) {
-    if (!alike_ || spec.scope != Scope::cross || !spec.far.empty()) return drawn(spec, stream, rounds);
-    const auto [count, added] = known_.try_emplace({spec.nic.empty(), rounds});
-    if (added) count->second = drawn(spec, stream, rounds);
+  std::size_t of(const Spec& spec, const RandomStream& stream, const Timing& timing) {
+    if (!alike_ || spec.scope != Scope::cross || !spec.far.empty()) return drawn(spec, stream, timing);
+    const auto [count, added] = known_.try_emplace({spec.nic.empty(), timing.lanes, timing.rounds});
+    if (added) count->second = drawn(spec, stream, timing);
     return count->second;
   }
 
  private:
-  std::size_t drawn(const Spec& spec, const RandomStream& stream, std::size_t rounds) const {
-    return spec.nic.empty() ? pair_count(spec.scope, topology_, stream, rounds, leaves_)
-                            : pair_count(schedule_of(spec, topology_, rails_, stream, rounds));
+  std::size_t drawn(const Spec& spec, const RandomStream& stream, const Timing& timing) const {
+    return spec.nic.empty() ? pair_count(spec.scope, topology_, stream, timing.rounds, leaves_, timing.lanes)
+                            : pair_count(schedule_of(spec, topology_, rails_, stream, timing));
   }
 
   const Topology& topology_;
   std::vector<Rail> rails_;
   std::vector<int> leaves_;
   bool alike_ = true;
-  std::map<std::pair<bool, std::size_t>, std::size_t> known_;  ///< without a NIC or with one, and rounds
+  std::map<std::tuple<bool, Lanes, std::size_t>, std::size_t> known_;  ///< the first: without a NIC
 };
 
 }  // namespace
@@ -300,7 +326,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     c.stage = Stage::pairs;
     c.required = spec.required;
     c.entity_kind = spec.scope == Scope::loopback ? "nic" : "link";
-    c.in_every_pass = !spec.isolated;
+    c.in_every_pass = !spec.isolated && !spec.meetings;
     const Shape shape = make_shape(spec, input.memory_per_rank_bytes, link_rate_of(spec, input.topology));
     if (shape.slots == 0 && input.config.options.has("p2p.sizes"))
       throw_usage("--p2p.sizes: " + format_bytes(spec.bytes) + " does not fit the " +
@@ -318,6 +344,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.share = std::string("bound_share of ") + bound.by;
     if (!spec.nic.empty()) c.parameters["nic"] = spec.nic;
     if (!spec.far.empty()) c.parameters["far_nic"] = spec.far;
+    if (spec.meetings) c.parameters["meetings"] = true;
     if (c.not_applicable.empty()) {
       const Timing timing = make_timing(spec, shape, input.config, input.topology, rounds.at(spec.scope));
       c.seconds = timing.seconds;
@@ -328,7 +355,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.draws_links = spec.scope == Scope::cross && input.topology.nodes.size() > max_full_nodes;
       const auto stream = schedule_stream(input.seed, c.name);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
-      c.entities = rows * static_cast<std::int64_t>(pairs.of(spec, stream, timing.rounds));
+      c.entities = rows * static_cast<std::int64_t>(pairs.of(spec, stream, timing));
     }
     cases.push_back(std::move(c));
   }

@@ -24,6 +24,7 @@ double link_rate_of(const Spec& spec, const Topology& topology);
 /// Rounds that fit the level, and their time.
 struct Timing {
   std::size_t rounds = 0;
+  Lanes lanes = Lanes::all;
   double seconds = 0, min_seconds = 0, overhead_seconds = 0;
   std::size_t samples = 0;         ///< per direction and pair, at most
   std::size_t retest_samples = 0;  ///< the same where only suspects and controls are measured
@@ -38,9 +39,9 @@ RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
 
 /// Pairs of a planned case. `all`: rails() of the topology.
 Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,
-                     const RandomStream& random, std::size_t max_rounds);
+                     const RandomStream& random, const Timing& timing);
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random,
-                     std::size_t max_rounds);
+                     const Timing& timing);
 
 /// The rounds of a retest case. A pair of which a rank is missing, or with equal ends, is left out.
 Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology,

@@ -11,7 +11,9 @@
 namespace assay::p2p {
 namespace {
 
-constexpr std::size_t chase_bytes = mib;         ///< 16,384 loads: some 15 ms between GPUs (an estimate)
+constexpr std::size_t chase_bytes = mib;  ///< 16,384 loads: some 15 ms between GPUs (an estimate)
+/// Of the messages with which most pairs of nodes meet: long enough for the rate of a link to show.
+constexpr std::size_t least_meeting_bytes = 64 * 1024, most_meeting_bytes = 256 * 1024;
 constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured
 
 /// As it may stand in the name of a case: "mlx5_0:1" is "mlx5_0.1".
@@ -84,6 +86,7 @@ Spec spec_of(const Case& c) {
   spec.isolated = c.parameters.at("series") == "isolated";
   spec.nic = c.parameters.value("nic", "");
   spec.far = c.parameters.value("far_nic", "");
+  spec.meetings = c.parameters.value("meetings", false);
   return spec;
 }
 
@@ -126,6 +129,7 @@ class SpecList {
         continue;
       for (const std::size_t bytes : sizes_) add(mode, bytes, required_size(config_.level, mode, bytes));
     }
+    choose_meetings();
     std::stable_sort(all_.begin(), all_.end(),
                      [](const Spec& a, const Spec& b) { return a.required > b.required; });
   }
@@ -175,6 +179,21 @@ class SpecList {
         if (has_isolated(config_.level, mode)) all_.push_back({mode, scope, transport, bytes, true, false});
       }
     }
+  }
+
+  /// A pair of nodes is found only where the two meet: in the shortest batches that show its rate they take
+  /// the least time.
+  void choose_meetings() {
+    if (config_.level < Level::standard || topology_.nodes.size() <= max_full_nodes ||
+        config_.options.integer("p2p.rounds") > 0)
+      return;
+    Spec* best = nullptr;
+    for (Spec& spec : all_)
+      if (spec.mode == Mode::uni && spec.scope == Scope::cross && spec.transport == "mpi" && !spec.isolated &&
+          spec.bytes >= least_meeting_bytes && spec.bytes <= most_meeting_bytes &&
+          (best == nullptr || spec.bytes > best->bytes))
+        best = &spec;
+    if (best != nullptr) best->meetings = best->required = true;
   }
 
   std::size_t bytes_over_nic(Mode mode) const {

@@ -28,8 +28,9 @@ struct Spec {
   std::size_t bytes = 8;
   bool isolated = false;
   bool required = false;
-  std::string nic = {};  ///< over this NIC alone, one rank a node; empty: over what the transport chooses
-  std::string far = {};  ///< across rails: every second node uses this NIC instead
+  std::string nic = {};   ///< over this NIC alone, one rank a node; empty: over what the transport chooses
+  std::string far = {};   ///< across rails: every second node uses this NIC instead
+  bool meetings = false;  ///< many nodes: as many pairs of nodes as possible meet, instead of a sample
 
   /// The NIC that a node uses.
   const std::string& nic_of(int node) const {

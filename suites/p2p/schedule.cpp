@@ -213,16 +213,19 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 }
 
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
-                        std::size_t max_rounds, const std::vector<int>& leaves) {
+                        std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes) {
   Schedule rounds;
   for (const Round& node_round :
        first_rounds(node_matchings(ranks_by_node.size(), random, max_rounds, leaves), max_rounds)) {
+    const std::size_t turn = rounds.size();
     Round& round = rounds.emplace_back();
     round.reserve(ranks_by_node.empty() ? 0 : node_round.size() * ranks_by_node.front().size());
     for (const Pair& nodes : node_round) {
       const auto& left = ranks_by_node[static_cast<std::size_t>(nodes.a)];
       const auto& right = ranks_by_node[static_cast<std::size_t>(nodes.b)];
-      for (std::size_t k = 0; k < std::min(left.size(), right.size()); ++k)
+      const std::size_t both = std::min(left.size(), right.size());
+      const bool in_turn = lanes == Lanes::in_turn && both > 0;
+      for (std::size_t k = in_turn ? turn % both : 0; k < (in_turn ? turn % both + 1 : both); ++k)
         round.push_back({left[k], right[k]});
     }
   }
@@ -275,13 +278,13 @@ Schedule inside_nodes(const Topology& topology, const RandomStream& random, std:
 }  // namespace
 
 Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds) {
+                       std::size_t max_rounds, Lanes lanes) {
   if (scope == Scope::loopback) return {};
   if (scope == Scope::node) return inside_nodes(topology, random, max_rounds);
   std::vector<std::vector<int>> by_node;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     by_node.push_back(topology.ranks_of(static_cast<int>(node)));
-  return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology));
+  return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology), lanes);
 }
 
 std::size_t round_count(Scope scope, const Topology& topology) {
@@ -296,7 +299,7 @@ std::size_t pair_count(const Schedule& schedule) noexcept {
 }
 
 std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds, const std::vector<int>& leaves) {
+                       std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes) {
   std::size_t count = 0;
   if (scope == Scope::node) {
     NodeSchedules schedules(topology, random, max_rounds);
@@ -308,8 +311,11 @@ std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream
       ranks.push_back(topology.rank_count(static_cast<int>(node)));
     for (const Round& round :
          first_rounds(node_matchings(ranks.size(), random, max_rounds, leaves), max_rounds))
-      for (const Pair& nodes : round)
-        count += std::min(ranks[static_cast<std::size_t>(nodes.a)], ranks[static_cast<std::size_t>(nodes.b)]);
+      for (const Pair& nodes : round) {
+        const std::size_t both =
+            std::min(ranks[static_cast<std::size_t>(nodes.a)], ranks[static_cast<std::size_t>(nodes.b)]);
+        count += lanes == Lanes::in_turn ? std::min<std::size_t>(both, 1) : both;
+      }
   }
   return count;
 }

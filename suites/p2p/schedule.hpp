@@ -31,6 +31,9 @@ Schedule tournament(const std::vector<int>& items);
 Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa,
                        const RandomStream& random, std::size_t max_rounds);
 
+/// Which ranks of two nodes that meet exchange: all, or one of each, the next one in the next round.
+enum class Lanes { all, in_turn };
+
 /// Rounds across nodes: nodes are matched, and local rank k of one is paired with local rank k of the other.
 /// Up to 64 nodes: the whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a
 /// tournament of shuffled nodes, and 4 matchings of nodes at distance 1, 2, 4 and 8 in launch order, which
@@ -38,7 +41,8 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 /// switches: where there are two or more and not all pairs are met, 8 rounds of pairs that cross switches and
 /// 4 of pairs that do not take their place, in an order of which the first 10 hold 6 and 4.
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
-                        std::size_t max_rounds, const std::vector<int>& leaves = {});
+                        std::size_t max_rounds, const std::vector<int>& leaves = {},
+                        Lanes lanes = Lanes::all);
 
 /// Inside nodes, across nodes, or of a NIC with itself.
 enum class Scope { node, cross, loopback };
@@ -46,7 +50,7 @@ enum class Scope { node, cross, loopback };
 /// The schedule of all ranks for a scope (none for loopback, which needs a NIC). Nodes run theirs side by
 /// side, so round r holds the pairs of every node.
 Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds);
+                       std::size_t max_rounds, Lanes lanes = Lanes::all);
 
 /// How many rounds the full or sampled schedule of a scope has (one of loopback): independent of the random
 /// stream.
@@ -56,6 +60,6 @@ std::size_t pair_count(const Schedule& schedule) noexcept;
 /// Of make_schedule() with these arguments, without making the pairs of all ranks. `leaves`: leaf_of_nodes()
 /// of the topology.
 std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds, const std::vector<int>& leaves);
+                       std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes = Lanes::all);
 
 }  // namespace assay::p2p

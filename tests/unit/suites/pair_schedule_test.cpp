@@ -194,8 +194,9 @@ TEST(MakeSchedule, PairsAreCountedAsTheyAreMade) {
     EXPECT_LT(topology.kinds().size(), nodes.size());
     for (const Scope scope : {Scope::node, Scope::cross})
       for (const std::size_t rounds : {std::size_t{1}, std::size_t{5}, all})
-        EXPECT_EQ(pair_count(scope, topology, RandomStream(3), rounds, {}),
-                  pair_count(make_schedule(scope, topology, RandomStream(3), rounds)));
+        for (const Lanes lanes : {Lanes::all, Lanes::in_turn})
+          EXPECT_EQ(pair_count(scope, topology, RandomStream(3), rounds, {}, lanes),
+                    pair_count(make_schedule(scope, topology, RandomStream(3), rounds, lanes)));
   }
 }
 
