@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ci/check_parts.sh: a build that lacks a part that this machine can have is not green."""
+
+import pathlib
+import subprocess
+import unittest
+
+import outcome
+from temporary_folder import temporary_folder
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUITES = sorted(path.parent.name for path in (ROOT / "suites").glob("*/CMakeLists.txt"))
+PARTS = {"suites": SUITES, "devices": ["host", "cuda"], "transports": ["mpi", "ucx", "nccl", "cuda"]}
+
+
+class CheckParts(unittest.TestCase):
+    def check(self, *, without=()):
+        """(exit code, what it said) of a program that lists all parts but (kind, name)."""
+        folder = temporary_folder(self.addCleanup)
+        for kind, names in PARTS.items():
+            (folder / kind).write_text("".join(f"  {name:12} {'not built' if (kind, name) == without else 'built: 1.0'}\n" for name in names
+                                               if kind != "suites" or (kind, name) != without))
+        program = folder / "assay"
+        program.write_text(f'#!/bin/sh\nexec cat "{folder}/$2"\n')
+        program.chmod(0o755)
+        done = subprocess.run([ROOT / "ci" / "check_parts.sh", program], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_a_whole_build_passes(self):
+        code, said = self.check()
+        self.assertEqual(code, 0, said)
+        self.assertIn("transports mpi ucx", said)
+
+    def test_a_part_that_is_missing_is_named(self):
+        self.assertGreater(len(SUITES), 5)
+        for kind, name in (("suites", "burn"), ("devices", "host"), ("transports", "mpi"), ("transports", "ucx")):
+            with self.subTest(kind=kind, name=name):
+                code, said = self.check(without=(kind, name))
+                self.assertEqual(code, 1, said)
+                self.assertIn(f"check_parts: {kind}: '{name}'", said)
+
+
+if __name__ == "__main__":
+    outcome.main()
