@@ -136,7 +136,7 @@ struct NotRun {
 
   void tell(Judgement& j) const {
     for (const auto& [cases, kind] :
-         {std::pair(&required, "required case"), std::pair(&others, "other case")}) {
+         {std::pair(&required, "required case"), std::pair(&others, "optional case")}) {
       if (cases->count == 1) j.gap(std::string(kind) + " " + cases->first + " did not run");
       if (cases->count > 1)
         j.gap(std::to_string(cases->count) + " " + kind + "s did not run, the first: " + cases->first);

@@ -58,7 +58,7 @@ TEST(VerdictAccounting, CasesThatDidNotRunAreOneReason) {
   EXPECT_EQ(v.accounting.incomplete, 5);
   EXPECT_EQ(v.accounting.required_missing, 4);
   EXPECT_THAT(v.reasons, ::testing::ElementsAre("4 required cases did not run, the first: gemm/a",
-                                                "other case gemm/e did not run"));
+                                                "optional case gemm/e did not run"));
 }
 
 TEST(VerdictAccounting, StatesOfCasesAddUp) {
