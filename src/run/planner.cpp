@@ -185,19 +185,28 @@ std::uint64_t Plan::file_bytes() const {
   // Measured: a link in /entities, with the names of both its ends.
   constexpr double link_bytes = 300;
   double required = 0, others = 0;
-  std::set<std::string> links;
+  struct Links {
+    double most = 0;
+    int required = 0, others = 0;  ///< cases that have them
+  };
+  std::map<std::string, Links> links;
   for (const Case& c : cases) {
     if (!c.not_applicable.empty()) continue;
     const auto known = columns.find(c.suite + " " + c.operation);
     double& sum = c.required ? required : others;
     sum += case_bytes(c, known == columns.end() ? Columns() : known->second);
-    const bool same = c.entity_kind != "link" ||
-                      (!c.draws_links && !links.insert(c.suite + std::to_string(c.entities)).second);
-    if (!same) sum += link_bytes * static_cast<double>(c.entities);
+    if (c.entity_kind != "link") continue;
+    Links& own = links[c.suite + " " + (c.links.empty() ? std::to_string(c.entities) : c.links)];
+    own.most = std::max(own.most, static_cast<double>(c.entities));
+    ++(c.required ? own.required : own.others);
   }
   const double wanted_s = expected_s() - required_s();
   const double share = wanted_s > 0 ? std::clamp((budget_s - required_s()) / wanted_s, 0.0, 1.0) : 0.0;
-  return 64 * 1024 + telemetry_bytes + entity_bytes + static_cast<std::uint64_t>(required + share * others);
+  double rows = 0;
+  for (const auto& [name, of] : links)
+    rows += of.most * (of.required > 0 ? 1 : 1 - std::pow(1 - share, of.others));  // at least one case is run
+  return 64 * 1024 + telemetry_bytes + entity_bytes +
+         static_cast<std::uint64_t>(required + share * others + link_bytes * rows);
 }
 
 double memory_fraction(const Config& config) {

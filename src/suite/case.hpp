@@ -54,7 +54,7 @@ struct Case {
   std::string entity_kind = "device";
   std::int64_t entities = 0;  ///< how many rows the case will report
   std::size_t samples = 60;   ///< of each row, about: what the size of the results file is estimated from
-  bool draws_links = false;   ///< its links are others than those of the suite's other cases
+  std::string links = {};     ///< cases of a suite with the same text, or none, have their links in common
   std::uint64_t bytes = 0;    ///< arena bytes per rank
   double seconds = 1;         ///< hard cap on measuring; the planner may scale it down to `min_seconds`
   double min_seconds = 0.1;

@@ -53,11 +53,13 @@ constexpr std::size_t usual_rounds = sampled_rounds + sampled_near_rounds;
 /// All that are wanted where a part has few links. Else rules judge it by all its links: it has at least as
 /// many samples of a case as in the rounds of a cluster of more than 64 nodes. Fewer than 60 of a link would
 /// leave out the rule for dips.
-std::size_t samples_of_link(std::size_t wanted, std::size_t most, std::size_t rounds, bool sampled) {
+std::size_t samples_of_link(std::size_t wanted, std::size_t most, std::size_t rounds, bool sampled,
+                            std::size_t nodes) {
   constexpr std::size_t least = 60;
   if (rounds > usual_rounds)
     return std::max(std::min(wanted, least), std::min(wanted, most) * usual_rounds / rounds);
-  return sampled ? std::min(wanted, most) : wanted;
+  if (sampled) return std::min(wanted, most);
+  return nodes > usual_rounds + 1 ? std::min(wanted, most * usual_rounds / rounds) : wanted;
 }
 
 /// What --p2p.rounds can ask for: all meetings of nodes, while their links are under a million.
@@ -67,6 +69,23 @@ std::size_t most_rounds(const Spec& spec, const Topology& topology, std::size_t 
   if (spec.scope != Scope::cross || !spec.nic.empty() || !spec.far.empty() || nodes <= max_full_nodes)
     return usual;
   return std::max(usual, std::min(nodes + nodes % 2 - 1, most_links / ranks));
+}
+
+bool moves_little(const Spec& spec) {
+  return spec.mode == Mode::latency || spec.mode == Mode::rate || spec.mode == Mode::chase;
+}
+
+/// The draw of partners that a case across many nodes shares with others, so that they have the same links:
+/// each takes memory and a row of /entities. Empty: the case draws for itself, or all nodes meet.
+std::string draw_of(const Spec& spec, const Topology& topology) {
+  if (spec.scope != Scope::cross || topology.nodes.size() <= max_full_nodes || spec.meetings) return "";
+  return moves_little(spec) ? "small messages" : "large messages";
+}
+
+/// Names the links of a case.
+std::string link_set_of(const Spec& spec, const Topology& topology) {
+  return fmt::format("{} {} {} {}", to_string(spec.scope), spec.nic, spec.far,
+                     spec.meetings ? "meetings" : draw_of(spec, topology));
 }
 
 /// Where many nodes meet: all pairs, if their links are no more than these. Each is a row of /entities, and
@@ -162,9 +181,8 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
                          std::max(assumed_bytes_per_s, link_rate_of(spec, topology) / 8);
   // A warm-up batch and two samples in each direction.
   const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
-  const bool moves_little = spec.mode == Mode::latency || spec.mode == Mode::rate || spec.mode == Mode::chase;
   const double wanted_round_s =
-      std::max(least_round_s, moves_little ? level.round_latency_s : level.round_bandwidth_s);
+      std::max(least_round_s, moves_little(spec) ? level.round_latency_s : level.round_bandwidth_s);
 
   Timing timing;
   timing.rounds = all_rounds;
@@ -189,12 +207,15 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
                           : spec.mode == Mode::latency ? level.latency_samples
                                                        : level.bandwidth_samples;
   if (!spec.meetings)
-    timing.samples = samples_of_link(timing.retest_samples, level.most_samples, timing.rounds, sampled);
+    timing.samples = samples_of_link(timing.retest_samples, level.most_samples, timing.rounds, sampled,
+                                     topology.nodes.size());
   return timing;
 }
 
-RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name) {
-  return RandomStream(seed, "p2p/schedule").child(case_name);
+RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name, const Spec& spec,
+                             const Topology& topology) {
+  const std::string drawn = draw_of(spec, topology);
+  return RandomStream(seed, "p2p/schedule").child(drawn.empty() ? case_name : drawn);
 }
 
 namespace {
@@ -352,8 +373,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.overhead_seconds = timing.overhead_seconds;
       c.bytes = shape.arena_bytes();
       c.samples = timing.samples;
-      c.draws_links = spec.scope == Scope::cross && input.topology.nodes.size() > max_full_nodes;
-      const auto stream = schedule_stream(input.seed, c.name);
+      c.links = link_set_of(spec, input.topology);
+      const auto stream = schedule_stream(input.seed, c.name, spec, input.topology);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
       c.entities = rows * static_cast<std::int64_t>(pairs.of(spec, stream, timing));
     }

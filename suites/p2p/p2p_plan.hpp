@@ -34,8 +34,10 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
                    std::size_t all_rounds);
 Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology);
 
-/// Equal for plan and run of one case.
-RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
+/// Equal for plan and run of one case. Where many nodes are matched by draws, cases of small messages share
+/// one, and those of large messages another.
+RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name, const Spec& spec,
+                             const Topology& topology);
 
 /// Pairs of a planned case. `all`: rails() of the topology.
 Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,

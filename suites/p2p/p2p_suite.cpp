@@ -129,10 +129,12 @@ void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Shape shape = p2p::shape_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, shape, context.config, context.topology);
-  const auto schedule = context.retest != nullptr && !context.retest->rounds.empty()
-                            ? p2p::retest_schedule(spec, *context.retest, context.topology, context.entities)
-                            : p2p::schedule_of(spec, context.topology,
-                                               p2p::schedule_stream(context.config.seed, c.name), timing);
+  const auto schedule =
+      context.retest != nullptr && !context.retest->rounds.empty()
+          ? p2p::retest_schedule(spec, *context.retest, context.topology, context.entities)
+          : p2p::schedule_of(spec, context.topology,
+                             p2p::schedule_stream(context.config.seed, c.name, spec, context.topology),
+                             timing);
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
   declare_metric(spec, context.retest != nullptr, p2p::bound_of(spec, context.topology), context.record);
   const p2p::Carrier carrier(spec, shape, schedule, comm, context);
@@ -243,8 +245,8 @@ std::vector<Pairing> P2pSuite::pairings(const Case& c, const PlanInput& input,
   if (c.operation == p2p::selftest_operation || p2p::is_star(c)) return all;
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, p2p::shape_of(c), input.config, input.topology);
-  const auto schedule =
-      p2p::schedule_of(spec, input.topology, p2p::schedule_stream(input.seed, c.name), timing);
+  const auto schedule = p2p::schedule_of(
+      spec, input.topology, p2p::schedule_stream(input.seed, c.name, spec, input.topology), timing);
   for (std::size_t round = 0; round < schedule.size(); ++round)
     for (const p2p::Pair& pair : schedule[round])
       all.push_back({round + 1, end_of(spec, pair.a, input.topology, entities),

@@ -240,7 +240,7 @@ class Planner {
     c.stage = Stage::world;
     c.entity_kind = "link";
     c.entities = 16 * static_cast<std::int64_t>(input_.topology.nodes.size());
-    c.draws_links = true;
+    c.links = paths_[path_].directory;
     c.parameters["block_bytes"] = mib;
     c.parameters["most_servers"] = level_.most_servers;
     tell_server_cache(c);

@@ -61,8 +61,7 @@ double wobble(std::uint64_t a, std::uint64_t b, double size) {
   return 1 + size * (static_cast<double>(mix64(a, b) >> 11) * 0x1p-53 - 0.5);
 }
 
-/// The other ends of a rank's links: those of the retest, or one for each row of the rank that the case has
-/// planned, on its own node or, where links are drawn, on others.
+/// The other ends of a rank's links: those of the retest, or one for each row that the case has planned.
 std::vector<int> partners(const Job& job, const Case& c, int rank) {
   const int device = job.entities->device_of_rank(rank);
   std::vector<int> out;
@@ -73,15 +72,16 @@ std::vector<int> partners(const Job& job, const Case& c, int rank) {
     return out;
   }
   const int ranks = job.topology.size(), nodes = ranks / local_ranks;
+  const bool across = c.links.starts_with("cross");
   std::set<int> steps;  // the same for all ranks
   const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(1, c.entities / ranks));
   for (std::uint64_t draw = 0;
-       steps.size() < std::min<std::size_t>(wanted, c.draws_links ? nodes - 1 : local_ranks - 1); ++draw)
-    steps.insert(1 + static_cast<int>(c.draws_links ? mix64(hash_text(c.path()), draw) % (nodes - 1) : draw));
+       steps.size() < std::min<std::size_t>(wanted, across ? nodes - 1 : local_ranks - 1); ++draw)
+    steps.insert(1 + static_cast<int>(across ? mix64(hash_text(c.links), draw) % (nodes - 1) : draw));
   for (const int step : steps)
-    out.push_back(job.entities->device_of_rank(c.draws_links ? (rank + step * local_ranks) % ranks
-                                                             : rank / local_ranks * local_ranks +
-                                                                   (rank + step) % local_ranks));
+    out.push_back(job.entities->device_of_rank(across ? (rank + step * local_ranks) % ranks
+                                                      : rank / local_ranks * local_ranks +
+                                                            (rank + step) % local_ranks));
   return out;
 }
 

@@ -263,7 +263,8 @@ TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {
   EXPECT_EQ(spec.nic_of(0), "mlx5_0:1");
   EXPECT_EQ(spec.nic_of(3), "mlx5_1:1");
   EXPECT_EQ(c.entities, 2 * 3 * 2);  // three nodes each with two others, both ways
-  const auto schedule = p2p::schedule_of(spec, topology, p2p::schedule_stream(1, c.name), {.rounds = 100});
+  const auto schedule =
+      p2p::schedule_of(spec, topology, p2p::schedule_stream(1, c.name, spec, topology), {.rounds = 100});
   std::set<std::pair<int, int>> met;
   for (const auto& round : schedule) {
     std::set<int> busy;

@@ -46,7 +46,8 @@ TEST(PairRounds, FromStandardUpOneMeasurementMeetsAllPairsOfManyNodes) {
     const p2p::Timing timing = p2p::make_timing(spec, p2p::shape_of(c), config, topology);
     std::set<std::pair<int, int>> met;
     std::int64_t pairs = 0;
-    for (const auto& round : p2p::schedule_of(spec, topology, p2p::schedule_stream(7, c.name), timing))
+    for (const auto& round :
+         p2p::schedule_of(spec, topology, p2p::schedule_stream(7, c.name, spec, topology), timing))
       for (const auto& pair : round) {
         const auto node = [&](int rank) { return topology.ranks[static_cast<std::size_t>(rank)].node; };
         met.insert(std::minmax(node(pair.a), node(pair.b)));
@@ -69,10 +70,35 @@ TEST(PairRounds, FromStandardUpOneMeasurementMeetsAllPairsOfManyNodes) {
   EXPECT_LE(planned(232, Level::standard), 12 * 232 * 8) << "one measurement is enough";
 }
 
+TEST(PairRounds, CasesOfManyNodesShareTwoDrawsOfPartners) {
+  const P2pSuite p2p;
+  Config config;
+  config.level = Level::standard;
+  const Topology many = topology_of(80, 2, 2), few = topology_of(16, 2, 2);
+  const auto schedule = [&](const Topology& topology, const std::string& name) {
+    const Case c = find(Planner(p2p, Level::standard).plan(topology, 4 * gib), name);
+    const p2p::Spec spec = p2p::spec_of(c);
+    const p2p::Timing timing = p2p::make_timing(spec, p2p::shape_of(c), config, topology);
+    return std::pair(
+        c.links,
+        p2p::schedule_of(spec, topology, p2p::schedule_stream(7, c.name + ".p2", spec, topology), timing));
+  };
+  const auto large = schedule(many, "bandwidth-uni-4096-cross-mpi"),
+             small = schedule(many, "latency-8-cross-mpi");
+  EXPECT_EQ(large, schedule(many, "bandwidth-bi-65536-cross-mpi-isolated"));
+  EXPECT_EQ(small, schedule(many, "rate-8-cross-mpi"));
+  EXPECT_NE(small.first, large.first);
+  EXPECT_NE(small.second, large.second);
+  EXPECT_EQ(schedule(few, "latency-8-cross-mpi").first, schedule(few, "bandwidth-uni-4096-cross-mpi").first)
+      << "all meet";
+  EXPECT_NE(schedule(few, "latency-8-cross-mpi").second, schedule(few, "bandwidth-uni-4096-cross-mpi").second)
+      << "in an order of their own";
+}
+
 TEST(PairRounds, SingleMessagesAreSentToAsManyNodesAsAPartIsJudgedBy) {
   const P2pSuite p2p;
-  const auto planned = [&](int nodes, const char* name) {
-    return find(Planner(p2p, Level::standard).plan(topology_of(nodes, 2, 2), 4 * gib), name);
+  const auto planned = [&](int nodes, const char* name, int ranks = 2) {
+    return find(Planner(p2p, Level::standard).plan(topology_of(nodes, ranks, ranks), 4 * gib), name);
   };
   const Case few = planned(12, "bandwidth-uni-64-cross-mpi-isolated"),
              many = planned(64, "bandwidth-uni-64-cross-mpi-isolated");
@@ -81,6 +107,9 @@ TEST(PairRounds, SingleMessagesAreSentToAsManyNodesAsAPartIsJudgedBy) {
   EXPECT_EQ(many.entities, 64 * 12 * 2);
   EXPECT_EQ(many.samples, 60U);
   EXPECT_EQ(planned(64, "bandwidth-uni-64-cross-mpi").entities, 64 * 63 * 2);
+  EXPECT_EQ(planned(12, "bandwidth-uni-64-node-mpi-isolated", 8).samples, 500U);
+  EXPECT_EQ(planned(64, "bandwidth-uni-64-node-mpi-isolated", 8).samples, 60U * 12 / 7) << "with 7 others";
+  EXPECT_EQ(planned(64, "bandwidth-uni-64-node-mpi-isolated", 2).samples, 500U) << "with one other";
 }
 
 }  // namespace
