@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// File systems whose data are on the device that stat(2) names, and nowhere else.
-bool is_on_one_device(const std::optional<Mount>& mount) {
-  static const std::set<std::string> types = {"ext2", "ext3", "ext4", "xfs"};
+/// File systems whose data are on the devices beneath `device_beneath`, and nowhere else.
+bool is_on_known_devices(const std::optional<Mount>& mount) {
+  static const std::set<std::string> types = {"btrfs", "ext2", "ext3", "ext4", "xfs"};
   return mount && types.contains(mount->type) && mount->options.find("rtdev=") == std::string::npos;
 }
 
@@ -42,11 +42,11 @@ std::string file_behind(const fs::path& disk) {
 }
 
 std::vector<fs::path> disks_of_file(const std::string& file_path, int depth) {
-  struct stat info {};
   const std::string path = beneath_overlays(file_path);
-  if (depth == 0 || !is_on_one_device(mount_now(path)) || ::stat(path.c_str(), &info) != 0) return {};
+  if (depth == 0 || !is_on_known_devices(mount_now(path))) return {};
   std::vector<fs::path> out;
-  for (const fs::path& disk : block_devices_below("/sys", ::major(info.st_dev), ::minor(info.st_dev))) {
+  const dev_t device = device_beneath(path);
+  for (const fs::path& disk : block_devices_below("/sys", ::major(device), ::minor(device))) {
     const std::string file = file_behind(disk);
     const auto below = file.empty() ? std::vector<fs::path>{} : disks_of_file(file, depth - 1);
     if (below.empty()) out.push_back(disk);

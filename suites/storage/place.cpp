@@ -5,9 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
-#include <linux/nvme_ioctl.h>
 #include <netinet/in.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -79,26 +77,23 @@ fs::path controller_of(const fs::path& device) {
   return controllers.empty() ? device : *controllers.begin();
 }
 
-SmartLog smart_of(const fs::path& device) {
-  SmartLog none{unknown, unknown, unknown, unknown};
-  const std::string controller = device.filename().string();
-  if (!controller.starts_with("nvme")) return none;
-  const Descriptor fd(::open(("/dev/" + controller).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return none;  // for root only
-  alignas(4096) std::array<std::uint8_t, 512> log{};
-  nvme_admin_cmd command{};
-  command.opcode = 0x02;  // get log page
-  command.nsid = 0xffffffff;
-  command.addr = reinterpret_cast<std::uintptr_t>(log.data());
-  command.data_len = log.size();
-  command.cdw10 = 0x02 | (log.size() / 4 - 1) << 16;
-  if (::ioctl(fd.get(), NVME_IOCTL_ADMIN_CMD, &command) != 0) return none;
-  return parse_smart(log);
-}
-
 fs::path block_device(const std::string& root, unsigned major, unsigned minor) {
   std::error_code none;
   return fs::canonical(fs::path(root) / "dev/block" / fmt::format("{}:{}", major, minor), none);
+}
+
+/// All devices of a btrfs that this is one of; elsewhere itself.
+std::vector<fs::path> members_with(const std::string& root, const fs::path& block) {
+  std::error_code none;
+  for (const auto& all : fs::directory_iterator(fs::path(root) / "fs/btrfs", none)) {
+    if (!fs::exists(all.path() / "devices" / block.filename(), none)) continue;
+    std::vector<fs::path> members;
+    for (const auto& one : fs::directory_iterator(all.path() / "devices", none))
+      members.push_back(fs::canonical(one.path(), none));
+    std::sort(members.begin(), members.end());
+    return members;
+  }
+  return {block};
 }
 
 void collect(const fs::path& block, std::set<std::string>& seen, std::vector<fs::path>& disks) {
@@ -127,7 +122,7 @@ Disk look_at_disk(const fs::path& root, const fs::path& block) {
   if (!device.empty()) find_link(disk, root, device);
   // What its platters give, 60 to 290 MB/s, says nothing of the link.
   if (line_of(block / "queue/rotational") == "1") disk.link_rate = unknown;
-  disk.smart = smart_of(device);
+  disk.health = health_of(block, device);
   return disk;
 }
 
@@ -214,20 +209,12 @@ std::optional<Mount> mount_of(const std::string& mountinfo, const std::string& p
   return found;
 }
 
-SmartLog parse_smart(std::span<const std::uint8_t, 512> log) noexcept {
-  const auto number = [&](std::size_t at, std::size_t bytes) {
-    double value = 0;
-    for (std::size_t i = bytes; i-- > 0;) value = value * 256 + log[at + i];
-    return value;
-  };
-  return {number(1, 2), number(5, 1), number(144, 16), number(160, 16)};
-}
-
 std::vector<fs::path> block_devices_below(const std::string& root, unsigned major, unsigned minor) {
   std::vector<fs::path> disks;
   std::set<std::string> seen;
   const fs::path block = block_device(root, major, minor);
-  if (!block.empty()) collect(block, seen, disks);
+  if (block.empty()) return disks;
+  for (const fs::path& member : members_with(root, block)) collect(member, seen, disks);
   return disks;
 }
 
@@ -242,7 +229,14 @@ std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned 
 double link_rate_below(const std::string& root, unsigned major, unsigned minor,
                        const std::vector<Disk>& disks) {
   const fs::path block = block_device(root, major, minor);
-  return block.empty() ? unknown : link_rate_of(block, disks);
+  if (block.empty()) return unknown;
+  double least = std::numeric_limits<double>::infinity();
+  for (const fs::path& member : members_with(root, block)) {
+    const double rate = link_rate_of(member, disks);
+    if (std::isnan(rate)) return rate;
+    least = std::min(least, rate);
+  }
+  return least;
 }
 
 std::string Disk::kind() const {
@@ -304,10 +298,18 @@ bool is_network(const std::string& type) {
   return types.contains(point);
 }
 
-Place look_at_place(const std::string& directory) {
-  struct statvfs space {};
+dev_t device_beneath(const std::string& directory) {
   struct stat info {
   }, source{};
+  const dev_t device = ::stat(directory.c_str(), &info) == 0 ? info.st_dev : dev_t{};
+  const std::string from = mount_now(directory).value_or(Mount{}).source;
+  const bool own = ::major(device) == 0 && from.starts_with("/dev/") && ::stat(from.c_str(), &source) == 0;
+  return own ? source.st_rdev : device;
+}
+
+Place look_at_place(const std::string& directory) {
+  struct statvfs space {};
+  struct stat info {};
   const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) throw Refused(directory + ": cannot open", errno);
   if (::fstatvfs(fd.get(), &space) != 0) throw Refused(directory + ": cannot ask for space", errno);
@@ -317,12 +319,7 @@ Place look_at_place(const std::string& directory) {
   place.total_bytes = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);
   place.free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
   place.free_inodes = space.f_files > 0 ? static_cast<double>(space.f_favail) : unknown;
-  // Some file systems (btrfs) have a number of their own: the device is the mount's source then.
-  const std::string beneath = beneath_overlays(directory);
-  dev_t device = ::stat(beneath.c_str(), &info) == 0 ? info.st_dev : dev_t{};
-  const std::string from = mount_now(beneath).value_or(Mount{}).source;
-  if (::major(device) == 0 && from.starts_with("/dev/") && ::stat(from.c_str(), &source) == 0)
-    device = source.st_rdev;
+  const dev_t device = device_beneath(beneath_overlays(directory));
   place.disks = disks_below("/sys", ::major(device), ::minor(device));
   place.link_rate = link_rate_below("/sys", ::major(device), ::minor(device), place.disks);
   if (place.disks.empty()) find_server(place);

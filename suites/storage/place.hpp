@@ -2,12 +2,14 @@
 // What is behind a directory: its mount, and the disks or the network interface that it is on.
 #pragma once
 
-#include <cstdint>
+#include <sys/types.h>
+
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
+
+#include "suites/storage/disk_health.hpp"
 
 namespace assay::storage {
 
@@ -33,18 +35,11 @@ std::string upper_of(const Mount& mount);
 /// Whether all nodes that mount a file system of this type see the same files.
 bool is_network(const std::string& type);
 
-/// Values of an NVMe controller's SMART log; NaN where it does not tell.
-struct SmartLog {
-  double temperature_k, percentage_used, unsafe_shutdowns, media_errors;
-};
-/// Of the log page 02h, 512 bytes (NVM Express base specification, "SMART / Health Information").
-SmartLog parse_smart(std::span<const std::uint8_t, 512> log) noexcept;
-
 struct Disk {
   std::string name, model, firmware;  ///< "nvme0n1"
   std::string link;                   ///< "16.0 GT/s x4", "6.0 Gbps"; "" where unknown
   double link_rate;                   ///< B/s after the line code; NaN where unknown, and of hard disks
-  SmartLog smart;
+  DiskHealth health;
   std::string backing;  ///< the file of a loop device
 
   /// Model, firmware and link as far as they are known: what namesakes on other nodes should have alike.
@@ -62,8 +57,11 @@ struct Place {
   std::string text() const;
 };
 
+/// The block device of the files in a directory: of file systems with a number of their own (btrfs) that of
+/// the mount's source.
+dev_t device_beneath(const std::string& directory);
 /// Directories in sysfs of the block devices with hardware of their own below the device of this number, as
-/// sysfs below `root` shows: beneath partitions, RAID and device mapper.
+/// sysfs below `root` shows: beneath partitions, RAID and device mapper, and all of a btrfs.
 std::vector<std::filesystem::path> block_devices_below(const std::string& root, unsigned major,
                                                        unsigned minor);
 /// What sysfs and the devices tell of these.

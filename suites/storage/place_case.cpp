@@ -34,9 +34,9 @@ std::string kind_of(const Place& place, const std::string& engine) {
   return out + "; " + engine;
 }
 
-double sum(const Place& place, double SmartLog::*value) {
+double sum(const Place& place, double DiskHealth::*value) {
   double out = place.disks.empty() ? results::not_taken : 0;
-  for (const Disk& disk : place.disks) out += disk.smart.*value;
+  for (const Disk& disk : place.disks) out += disk.health.*value;
   return out;
 }
 
@@ -63,9 +63,9 @@ Place place_of(const std::string& path, const Case& c, Context& context) {
 
 }  // namespace
 
-double greatest(const std::vector<Disk>& disks, double SmartLog::*value) {
+double greatest(const std::vector<Disk>& disks, double DiskHealth::*value) {
   double out = results::not_taken;
-  for (const Disk& disk : disks) out = std::fmax(out, disk.smart.*value);  // of two the one that is no NaN
+  for (const Disk& disk : disks) out = std::fmax(out, disk.health.*value);  // of two the one that is no NaN
   return out;
 }
 
@@ -97,11 +97,11 @@ void run_place(const Case& c, Context& context, Site& site) {
   row.values["free"] = {place.free_bytes};
   row.values["free_inodes"] = {place.free_inodes};
   row.values["link_rate"] = {place.link_rate};
-  const double hottest = greatest(place.disks, &SmartLog::temperature_k);
+  const double hottest = greatest(place.disks, &DiskHealth::temperature_k);
   row.values["temperature"] = {hottest > 0 ? hottest : results::not_taken};
-  row.values["percentage_used"] = {greatest(place.disks, &SmartLog::percentage_used) / 100};
-  row.values["unsafe_shutdowns"] = {sum(place, &SmartLog::unsafe_shutdowns)};
-  const double errors = sum(place, &SmartLog::media_errors);
+  row.values["percentage_used"] = {greatest(place.disks, &DiskHealth::percentage_used) / 100};
+  row.values["unsafe_shutdowns"] = {sum(place, &DiskHealth::unsafe_shutdowns)};
+  const double errors = sum(place, &DiskHealth::media_errors);
   row.values["media_errors"] = {errors};
   if (!after) {
     const std::string engine = engine_of(context);

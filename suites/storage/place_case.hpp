@@ -17,7 +17,7 @@ void leave_place(const Case& c, Context& context);
 void run_place(const Case& c, Context& context, Site& site);
 
 /// Of the disks that tell it; NaN where none does.
-double greatest(const std::vector<Disk>& disks, double SmartLog::*value);
+double greatest(const std::vector<Disk>& disks, double DiskHealth::*value);
 
 /// The description that more than half of all are; empty where there is none.
 std::string usual_one(const std::vector<std::string>& descriptions);

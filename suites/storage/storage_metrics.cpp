@@ -213,10 +213,10 @@ std::vector<MetricSpec> places() {
           fact("free", "B", "what users may write of it"),
           fact("free_inodes", "count", "files that can be made"),
           link_rate(),
-          fact("temperature", "K", "of the hottest of its NVMe disks"),
-          fact("percentage_used", "1", "of the life that its maker expects: the most worn NVMe disk"),
+          fact("temperature", "K", "of the hottest of its disks"),
+          fact("percentage_used", "1", "of the life that its maker expects: the most worn disk"),
           fact("unsafe_shutdowns", "count", "of its NVMe disks"),
-          fact("media_errors", "count", "of its NVMe disks")};
+          fact("media_errors", "count", "of its disks, not corrected")};
 }
 
 }  // namespace

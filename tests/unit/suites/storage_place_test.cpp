@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind a directory, in made-up trees of sysfs.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <span>
+#include <vector>
 
 #include "suites/storage/device_meter.hpp"
 #include "suites/storage/place.hpp"
@@ -84,6 +88,21 @@ TEST_F(StoragePlace, NvmeBelowPartitionAndRaid) {
   EXPECT_TRUE(std::isnan(link_rate_below(root_, 9, 0, disks)));
   EXPECT_TRUE(std::isnan(link_rate_below(root_, 0, 40, {})));
   EXPECT_TRUE(disks_below(root_, 0, 40).empty());
+}
+
+TEST_F(StoragePlace, AllDisksOfABtrfsAreBeneathIt) {
+  for (const int n : {1, 2, 3}) nvme(n, "A1");
+  const auto partition = [](int n) {
+    return fmt::format("devices/pci0000:00/0000:0{0}:00.0/nvme/nvme{0}/nvme{0}n1/nvme{0}n1p1", n);
+  };
+  link("fs/btrfs/8d30ff48/devices/nvme1n1p1", partition(1));
+  link("fs/btrfs/8d30ff48/devices/nvme3n1p1", partition(3));
+  put("fs/btrfs/features/acl", "0");
+  const auto disks = disks_below(root_, 259, 31);
+  ASSERT_EQ(disks.size(), 2u);
+  EXPECT_EQ(disks[0].name + disks[1].name, "nvme1n1nvme3n1");
+  EXPECT_NEAR(link_rate_below(root_, 259, 31, disks), 7.877e9, 1e6) << "a file may be on one of them alone";
+  EXPECT_EQ(disks_below(root_, 259, 21).size(), 1u) << "no part of it";
 }
 
 TEST_F(StoragePlace, DisksCountTheirBytesInSectors) {
@@ -198,28 +217,74 @@ TEST(StoragePlaces, AnOverlayHasItsFilesInTheUpperDirectory) {
   EXPECT_EQ(beneath_overlays("/proc"), "/proc");
 }
 
-TEST(StoragePlaces, SmartLogIsLittleEndian) {
+TEST(StoragePlaces, NvmeHealthIsLittleEndian) {
   std::array<std::uint8_t, 512> log{};
   log[1] = 0x39;
   log[2] = 0x01;  // 313 K
   log[5] = 7;
   log[144] = 12;
   log[161] = 2;
-  const SmartLog smart = parse_smart(log);
+  const DiskHealth smart = parse_nvme(log);
   EXPECT_EQ(smart.temperature_k, 313);
   EXPECT_EQ(smart.percentage_used, 7);
   EXPECT_EQ(smart.unsafe_shutdowns, 12);
   EXPECT_EQ(smart.media_errors, 512);
 }
 
+using LogPage = std::array<std::uint8_t, 512>;
+
+/// A page of ATA's device statistics whose first one is `value`, supported and valid.
+LogPage ata_page(std::uint8_t number, std::initializer_list<std::uint8_t> value, std::uint8_t flags = 0xc0) {
+  LogPage page{};
+  page[0] = 1;  // revision
+  page[2] = number;
+  std::copy(value.begin(), value.end(), page.begin() + 8);
+  page[15] = flags;
+  return page;
+}
+
+TEST(StoragePlaces, AtaHealthIsThatOfValidStatistics) {
+  const auto hot = parse_ata(ata_page(4, {0x02, 0x01}), ata_page(5, {45}), ata_page(7, {3}));
+  EXPECT_EQ(hot.media_errors, 258);
+  EXPECT_EQ(hot.temperature_k, 318);
+  EXPECT_EQ(hot.percentage_used, 3);
+  EXPECT_TRUE(std::isnan(hot.unsafe_shutdowns));
+  EXPECT_EQ(parse_ata(LogPage{}, ata_page(5, {0xfb}), LogPage{}).temperature_k, 268) << "-5 degrees";
+  const auto none = parse_ata(ata_page(4, {9}, 0x80), LogPage{}, ata_page(5, {3}));
+  EXPECT_TRUE(std::isnan(none.media_errors)) << "supported, not valid";
+  EXPECT_TRUE(std::isnan(none.temperature_k));
+  EXPECT_TRUE(std::isnan(none.percentage_used)) << "another page";
+}
+
+TEST(StoragePlaces, ScsiHealthIsThatOfLogParameters) {
+  using Log = std::vector<std::uint8_t>;
+  const Log writes{2, 0, 0, 14, 0, 3, 2, 4, 0, 0, 0, 9, 0, 6, 2, 2, 1, 2},
+      reads{3, 0, 0, 12, 0, 6, 2, 8, 0, 0, 0, 0, 0, 0, 0, 5}, heat{0x0d, 0, 0, 6, 0, 0, 3, 2, 0, 41},
+      wear{0x11, 0, 0, 8, 0, 1, 3, 4, 0, 0, 0, 12};
+  const auto all = parse_scsi(writes, reads, heat, wear);
+  EXPECT_EQ(all.media_errors, 258 + 5);
+  EXPECT_EQ(all.temperature_k, 314);
+  EXPECT_EQ(all.percentage_used, 12);
+  EXPECT_TRUE(std::isnan(all.unsafe_shutdowns));
+  const auto none = parse_scsi({}, {}, Log{0x0d, 0, 0, 6, 0, 0, 3, 2, 0, 255}, {});
+  EXPECT_TRUE(std::isnan(none.media_errors));
+  EXPECT_TRUE(std::isnan(none.temperature_k));
+  EXPECT_TRUE(std::isnan(none.percentage_used));
+  for (std::size_t bytes = 0; bytes < writes.size(); ++bytes) {
+    const auto cut = parse_scsi(std::span(writes).first(bytes), {}, {}, {});
+    EXPECT_TRUE(std::isnan(cut.media_errors)) << bytes;
+  }
+  EXPECT_TRUE(std::isnan(parse_scsi(Log{2, 0, 255, 255, 0, 6, 2, 255, 1}, {}, {}, {}).media_errors));
+}
+
 TEST(StoragePlaces, GreatestOfTheDisksThatTell) {
   std::vector<Disk> disks(3);
-  disks[0].smart.temperature_k = disks[2].smart.temperature_k = std::nan("");
-  disks[1].smart.temperature_k = 313;
-  EXPECT_EQ(greatest(disks, &SmartLog::temperature_k), 313);
-  disks[0].smart.temperature_k = 320;
-  EXPECT_EQ(greatest(disks, &SmartLog::temperature_k), 320) << "no sum";
-  EXPECT_TRUE(std::isnan(greatest({}, &SmartLog::temperature_k)));
+  disks[0].health.temperature_k = disks[2].health.temperature_k = std::nan("");
+  disks[1].health.temperature_k = 313;
+  EXPECT_EQ(greatest(disks, &DiskHealth::temperature_k), 313);
+  disks[0].health.temperature_k = 320;
+  EXPECT_EQ(greatest(disks, &DiskHealth::temperature_k), 320) << "no sum";
+  EXPECT_TRUE(std::isnan(greatest({}, &DiskHealth::temperature_k)));
 }
 
 TEST(StoragePlaces, MinorityIsOdd) {
