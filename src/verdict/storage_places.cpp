@@ -43,8 +43,9 @@ std::string disks_of(const Judgement& j, std::int32_t node, const std::string& d
 void name_storage_places(Judgement& j) {
   for (Found& found : j.found) {
     results::Finding& f = found.finding;
-    const Series* series = f.suite == "storage" ? series_of(j, f) : nullptr;
-    const std::string directory = series == nullptr ? "" : directory_of(*series);
+    const Series* series = series_of(j, f);
+    const bool of_storage = series != nullptr && series->is_of(results::MetricClass::storage);
+    const std::string directory = of_storage ? directory_of(*series) : "";
     if (directory.empty() || f.text.find(directory) != std::string::npos) continue;
     f.text.insert(std::min(f.text.find("; next:"), f.text.size()),
                   "; in " + directory + disks_of(j, only_node(j, found), directory));

@@ -31,7 +31,7 @@ LevelPlan level_plan(Level level) {
   switch (level) {
     case Level::smoke: return {32, 64 * mib, 0.5, {}, 0, 0, 0, 0, 0, 0};
     case Level::quick: return {128, 256 * mib, 2, {1, 16}, 50, 0.5, 64 * mib, 2, 1, 32};
-    case Level::standard: return {128, 1024 * mib, 6, {1, 16, 128}, 200, 1.2, 256 * mib, 4, 2, 64};
+    case Level::standard: return {128, 1024 * mib, 6, {1, 16, 128}, 200, 1.1, 256 * mib, 3.5, 1.5, 64};
     case Level::extended:
     case Level::soak: break;
   }
@@ -128,7 +128,7 @@ class Planner {
     c.operation = "place";
     c.stage = stage;
     c.addresses = false;
-    c.seconds = c.min_seconds = 0.01;
+    c.seconds = c.min_seconds = c.overhead_seconds = 0.01;
     c.parameters["when"] = when;
     add(c, "place-" + when, "mount and disks " + when + " the other cases");
   }

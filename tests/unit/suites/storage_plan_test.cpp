@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
+#include <string>
 
 #include "base/error.hpp"
 #include "suites/storage/place.hpp"
@@ -15,11 +17,11 @@
 namespace assay {
 namespace {
 
-Config config_of(const std::string& paths, const std::string& cache = "") {
+Config config_of(const std::string& paths, const std::string& cache = "", Level level = Level::quick) {
   const StorageSuite suite;
   std::map<std::string, std::vector<std::string>> given{{"storage.paths", {paths}}};
   if (!cache.empty()) given["storage.cache"] = {cache};
-  Config config = fakes::config_of(suite, Level::quick, given);
+  Config config = fakes::config_of(suite, level, given);
   for (const OptionSpec& spec : suite.options())
     if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
   return config;
@@ -85,6 +87,19 @@ TEST(StoragePlan, LocalPathsAreAlsoMeasuredTogetherInTheSameTime) {
       EXPECT_LT(c.stage, Stage::groups) << "measured before they are compared";
     }
   }
+}
+
+TEST(StoragePlan, ALevelTakesItsTimeWhateverThePathsAre) {
+  const std::map<Level, double> most_s{{Level::smoke, 3}, {Level::quick, 30}, {Level::standard, 60}};
+  for (const auto& [level, most] : most_s)
+    for (const char* paths : {"/a", "shared:/a", "/a,/b", "/a,shared:/b", "shared:/a,shared:/b"}) {
+      const Config config = config_of(paths, "", level);
+      double seconds = 0;
+      for (const Case& c : storage::plan_cases({config, fakes::cluster({4, 2, 1, 1}), 1U << 30, 1}))
+        if (c.not_applicable.empty()) seconds += c.seconds + c.overhead_seconds;
+      EXPECT_GT(seconds, most / 2) << paths;
+      EXPECT_LE(seconds, most) << paths;
+    }
 }
 
 TEST(StoragePlan, TypesOfNetworkFileSystems) {

@@ -19,9 +19,10 @@ results::VerdictData with_a_slow_disk(const std::string& slow) {
     std::vector<double> rates;
     for (std::size_t i = 0; i < nodes.size(); ++i)
       rates.push_back(2e9 * wobble(i, 0.004) * (i == 5 && path == slow ? 0.5 : 1));
-    add_case(r, "storage", "local-read-" + std::to_string(path == "/b"), "bandwidth", "B/s",
-             results::Better::higher, "node", nodes, rates)
-        .parameters = {{"path", path}};
+    auto& c = add_case(r, "storage", "local-read-" + std::to_string(path == "/b"), "bandwidth", "B/s",
+                       results::Better::higher, "node", nodes, rates);
+    c.parameters = {{"path", path}};
+    c.metrics.front().judging = results::Judging{results::MetricClass::storage, 0.1, 1};
     for (std::size_t i = 0; i < nodes.size(); ++i)
       r.events.push_back({0, nodes[i], "storage-place",
                           path + ": /dev/x on " + path + " (xfs, rw,noquota); disk nvme" +
