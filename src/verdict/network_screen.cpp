@@ -49,12 +49,11 @@ double usual_rate(const Screened& one) {
 
 /// No pair is at fault where two servers are apart for all clients.
 void explain_by_servers(Screened& one) {
-  one.apart = apart_servers(one.set);
-  if (!one.apart || one.apart->slower.size() + one.apart->faster.size() > 2) return;
+  one.apart = two_servers(one.set);
+  if (!one.apart) return;
   std::erase_if(one.suspects, [&](const SlowPlace& s) {
     const auto ends = ends_of(one.set, s);
-    return s.place == PartKind::pair &&
-           std::find(ends.begin(), ends.end(), one.apart->slower.front()) != ends.end();
+    return s.place == PartKind::pair && std::find(ends.begin(), ends.end(), one.apart->slower) != ends.end();
   });
 }
 

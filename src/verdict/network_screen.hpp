@@ -11,13 +11,14 @@
 
 namespace assay::verdict::network {
 
-/// Servers of storage in two groups that are apart for all clients; ends of a LinkSet.
-struct ApartServers {
-  std::vector<int> slower, faster;
+/// Two servers of storage that are apart for all clients; ends of a LinkSet.
+struct TwoServers {
+  int slower = -1, faster = -1;
   double deficit = 0;  ///< of the logarithm
   std::size_t clients = 0;
 };
-std::optional<ApartServers> apart_servers(const LinkSet& set);
+/// Where a set has exactly two, and they are.
+std::optional<TwoServers> two_servers(const LinkSet& set);
 
 /// One series and scope with its suspects.
 struct Screened {
@@ -26,14 +27,14 @@ struct Screened {
   std::size_t units = 0;  ///< nodes (across) or devices (inside)
   double usual = 0;       ///< median log rate, as measured, of pairs without a suspect; NaN with few of them
   bool small() const;     ///< too few for a robust population
-  std::optional<ApartServers> apart = {};
+  std::optional<TwoServers> apart = {};
 };
 
 /// Series of kind `link` that are judged, as `collect_series` made them.
 std::vector<Screened> screen(const Judgement& j, const Places& places);
 
-/// One finding `split`, INCONCLUSIVE, of each suite of which no server has a finding.
-void add_apart_servers(Judgement& j, const std::vector<Screened>& screened);
+/// One finding `split`, INCONCLUSIVE, of each suite.
+void add_two_servers(Judgement& j, const std::vector<Screened>& screened);
 
 /// Ends of a leaf, node or end; both ends of a pair.
 std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s);

@@ -24,7 +24,6 @@ struct Made {
   double part = 0.02, pair = 0.02, sample = 0.05;
   double percent = 0;  ///< that the slow one lacks: server 2, client 1, or, where both are set, their pair
   int slow_server = -1, slow_client = -1;
-  int slow_servers = 1;  ///< from that on
 };
 
 class Matrix {
@@ -61,17 +60,13 @@ class Matrix {
     double log_rate = effect_[static_cast<std::size_t>(client)] + effect_[static_cast<std::size_t>(server)] +
                       it->second + normal(made_.sample);
     const bool of_server = made_.slow_server >= 0, of_client = made_.slow_client >= 0;
-    if ((of_server || of_client) && (!of_server || is_slow(server)) &&
+    if ((of_server || of_client) &&
+        (!of_server || server == servers_[static_cast<std::size_t>(made_.slow_server)]) &&
         (!of_client || client == clients_[static_cast<std::size_t>(made_.slow_client)]))
       log_rate += std::log(1 - made_.percent / 100);
     if (std::uniform_real_distribution<>(0, 1)(random_) < 0.05)
       log_rate += std::log(std::uniform_real_distribution<>(0.4, 1)(random_));
     return 1e9 * std::exp(log_rate);
-  }
-
-  bool is_slow(std::int32_t server) const {
-    const std::int32_t first = servers_[static_cast<std::size_t>(made_.slow_server)];
-    return server >= first && server < first + made_.slow_servers;
   }
 
   std::int32_t link(std::int32_t a, std::int32_t b) {
@@ -286,35 +281,6 @@ TEST(VerdictServers, OfTwoServersThatAreApartBothAreTold) {
         EXPECT_NE(told[0].find("slower than server:OST1"), std::string::npos) << told[0];
         EXPECT_EQ(v.exit_code, 3);
       }
-}
-
-/// Peers took the many for the norm: PASS, however slow they were.
-TEST(VerdictServers, MostServersSlowIsAnOpenFinding) {
-  for (const auto& [servers, slow] :
-       std::vector<std::pair<int, int>>{{4, 3}, {6, 5}, {8, 7}, {16, 8}, {16, 15}})
-    for (const int clients : {4, 8, 16})
-      for (const double percent : {45.0, 80.0})
-        for (unsigned seed = 1; seed <= 5; ++seed) {
-          Made made{clients, servers};
-          made.percent = percent;
-          made.slow_server = 0;
-          made.slow_servers = slow;
-          const auto v = Matrix(made, seed).judged();
-          const std::string what = std::to_string(slow) + " of " + std::to_string(servers) + " servers, " +
-                                   std::to_string(clients) + " clients, seed " + std::to_string(seed);
-          EXPECT_NE(v.exit_code, 0) << what;
-          for (const auto& f : v.findings)
-            if (f.kind == "split" && f.severity != "INFO") {
-              EXPECT_EQ(f.members.size(), static_cast<std::size_t>(servers)) << what << ": " << f.text;
-              EXPECT_NE(f.text.find(std::to_string(slow) + " of " + std::to_string(servers)),
-                        std::string::npos)
-                  << what << ": " << f.text;
-              EXPECT_EQ(v.exit_code, 3) << what;
-              EXPECT_NEAR(f.deficit.value_or(0), percent / 100, 0.08) << what;
-            }
-          for (const auto& name : named(v, true))
-            EXPECT_NE(name, "server:OST" + std::to_string(servers - 1)) << what;
-        }
 }
 
 TEST(VerdictServers, TwoThatAreAlikeAreNoSplit) {
