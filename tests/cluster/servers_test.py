@@ -72,6 +72,17 @@ class Servers(cluster.ClusterTest):
     def test_a_slow_client_of_directories_on_servers_of_their_own(self):
         self.named("slow:rank=1,factor=0.1", ("node", self.cluster.hosts[1]), servers="paths")
 
+    def test_a_node_reads_what_another_has_written(self):
+        for case in ("shared-easy-read-0", "checkpoint-0"):
+            result = self.cluster.start(["-n", 4], "run", "--level", "quick", "--suites", "storage", "--cases", f"storage/{case}",
+                                        "--storage.paths", f"shared:{self.dir}", "--storage.space", "64MiB", "--out", "r.h5", "--force",
+                                        "--inject", "bitflip:target=disk-stale,rank=1,step=1", cwd=self.dir).finish(120)
+            self.assert_code(result, 2)
+            run = Results(self.dir / "r.h5")
+            told = [text for kind, text in run.events if kind == "storage-damage"]
+            self.assertRegex(told[0], rf"/assay-storage-{self.cluster.hosts[2]}-\S+/data-000002: \d+ words stale")
+            self.assertEqual({f["name"] for f in run.findings if f["kind"] == "corrupt"}, {self.cluster.hosts[1]})
+
     def test_a_tool_that_fails_is_an_error_with_its_words(self):
         pathlib.Path(self.dir / "bin" / "lfs").write_text("#!/bin/sh\necho no such file system; exit 3\n")
         result, run = self.measure()
