@@ -226,7 +226,8 @@ results::CaseData measure_links(const Machine& machine, const MetricModel& metri
       // The samples of a link are shared out among its rounds.
       const std::size_t in = links.rounds[e][s * links.rounds[e].size() / c.samples()];
       if (varies) rate = machine.log_link(metric, source, destination, static_cast<std::int32_t>(s));
-      m.values[e * c.samples() + s] = value_of(metric, rate + noise(in, s));
+      const Fault* dead = machine.dead_link(metric, source, destination, static_cast<std::int32_t>(s));
+      m.values[e * c.samples() + s] = dead == nullptr ? value_of(metric, rate + noise(in, s)) : dead->value;
       round.values[e * c.samples() + s] = static_cast<double>(in);
     }
   }

@@ -117,8 +117,8 @@ void drop_rows(CaseData& c, const std::set<std::int32_t>& gone) {
   for (auto* rows : {&c.source, &c.destination, &c.count, &c.entity}) pick(*rows, 1);
 }
 
-/// The ranks of a fault leave in the middle of the run: the case in flight is incomplete, later ones go on
-/// without.
+/// The ranks of a fault leave in the middle of the run. Inside nodes the others go on, also with the case in
+/// flight; across nodes that one is incomplete. So is what no part is left for.
 void lose(Results& r, const Machine& machine, const Fault& fault) {
   std::set<std::int32_t> gone;
   const std::size_t middle = r.cases.size() / 2;
@@ -134,9 +134,15 @@ void lose(Results& r, const Machine& machine, const Fault& fault) {
                                     what == "hang" ? "hung" : "was lost", where)});
   }
   if (r.cases.empty()) return;
-  r.cases[middle].state = CaseState::incomplete;
-  r.cases[middle].reason = what == "hang" ? "a rank hung" : "a rank was lost";
-  for (std::size_t i = middle; i < r.cases.size(); ++i) drop_rows(r.cases[i], gone);
+  for (std::size_t i = middle; i < r.cases.size(); ++i) {
+    CaseData& c = r.cases[i];
+    const bool alone = c.entity.empty();
+    drop_rows(c, gone);
+    const bool nobody = c.entity.empty() && !alone;
+    if (!nobody && (i > middle || c.stage == "node-local")) continue;
+    c.state = CaseState::incomplete;
+    c.reason = what == "hang" ? "a rank hung" : "a rank was lost";
+  }
 }
 
 /// A device that is not there was never measured.

@@ -33,7 +33,7 @@ const std::vector<KindRow>& kinds() {
       row(Kind::hang, "hang", {"node", "device"}, {"node"}),
       row(Kind::lost, "crash", {"node", "device"}, {"node"}),
       row(Kind::lost, "lost", {"node", "device"}, {"node"}),
-      row(Kind::dead, "dead", {"node", "device", "suite", "case", "metric", "duty", "value"}),
+      row(Kind::dead, "dead", {"node", "device", "nic", "pair", "suite", "case", "metric", "duty", "value"}),
       row(Kind::missing, "missing", {"node", "what"}, {"node"}),
   };
   return table;

@@ -203,6 +203,26 @@ const Fault* Machine::dead(const MetricModel& metric, std::int64_t device, std::
   return nullptr;
 }
 
+const Fault* Machine::dead_link(const MetricModel& metric, std::int64_t source, std::int64_t destination,
+                                std::int32_t sample) const {
+  const auto has = [&](const Fault& fault, std::int64_t device) {
+    const std::int64_t nic = nic_of_device(device), node = node_of_device(device);
+    return fault.nics.contains(nic % spec_.nics_per_node) && fault.nodes.contains(node, node_name(node));
+  };
+  const auto who = mix64(static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(destination));
+  for (const Fault& fault : spec_.faults) {
+    if (fault.kind != Kind::dead || !fault.hits_metric(metric.suite, metric.name, metric.metric)) continue;
+    const bool hit = fault.pair_source >= 0
+                         ? fault.pair_source == source && fault.pair_destination == destination
+                         : !fault.nics.everything() && (has(fault, source) || has(fault, destination));
+    if (hit && on_duty(fault, who, sample)) {
+      effect(fault);
+      return &fault;
+    }
+  }
+  return nullptr;
+}
+
 bool Machine::on_duty(const Fault& fault, std::uint64_t who, std::int32_t sample) const {
   if (fault.duty >= 1) return true;
   return run_stream(fault.text).uniform(mix64(who, static_cast<std::uint64_t>(sample))) < fault.duty;
@@ -283,7 +303,8 @@ double Machine::log_link(const MetricModel& metric, std::int64_t source, std::in
     y += std::min(leaf_capacity(metric, leaf_of_nic(from), true, sample),
                   leaf_capacity(metric, leaf_of_nic(to), false, sample));
   for (const Fault& fault : spec_.faults) {
-    if (fault.pair_source != source || fault.pair_destination != destination) continue;
+    if (fault.kind == Kind::dead || fault.pair_source != source || fault.pair_destination != destination)
+      continue;
     const auto who = mix64(static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(destination));
     if (fault.hits_metric(metric.suite, metric.name, metric.metric) && on_duty(fault, who, sample))
       y += effect(fault);

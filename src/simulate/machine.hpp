@@ -48,6 +48,9 @@ class Machine {
   bool varies(const MetricModel& metric, std::int64_t device) const;
   /// The fault by which a sample of this device is no rate at all; null for none.
   const Fault* dead(const MetricModel& metric, std::int64_t device, std::int32_t sample) const;
+  /// The same of a link, whose NICs or pair the fault names.
+  const Fault* dead_link(const MetricModel& metric, std::int64_t source, std::int64_t destination,
+                         std::int32_t sample) const;
   bool links_vary() const;  ///< whether a fault of the network changes from sample to sample
   /// log of what is left of a link's rate: the smaller capacity of both NICs, the leaves when it crosses, the
   /// pair.

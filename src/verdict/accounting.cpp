@@ -150,6 +150,22 @@ struct ToldTogether {
   NotRun not_run;
 };
 
+/// The parts that a case without data was to measure, where the file tells them; empty: it may be all.
+std::vector<std::int32_t> would_measure(const Judgement& j, const results::PlanRow& plan, const CaseData& c) {
+  if (c.entity.empty()) return {};
+  std::set<std::int32_t> rows(c.entity.begin(), c.entity.end());
+  rows.insert(c.source.begin(), c.source.end());
+  rows.insert(c.destination.begin(), c.destination.end());
+  const auto lacking = plan.entities - static_cast<std::int64_t>(c.entities());
+  if (lacking > 0) {
+    const auto absent = absent_rows(j, c);
+    if (static_cast<std::int64_t>(absent.size()) < lacking) return {};
+    rows.insert(absent.begin(), absent.end());
+  }
+  std::erase_if(rows, [&](std::int32_t row) { return !j.entities.valid(row); });
+  return {rows.begin(), rows.end()};
+}
+
 /// One planned case with what was measured of it (null: nothing).
 void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, ToldTogether& together) {
   auto& a = j.accounting;
@@ -168,13 +184,14 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, Told
   if (c == nullptr) return together.not_run.take(path, required);
   if (state == CaseState::skip) {
     if (required) {
-      j.gap("required case " + path + " was skipped" + because(c->reason));
+      j.gap("required case " + path + " was skipped" + because(c->reason), would_measure(j, plan, *c));
     } else if (c->reason.rfind("budget", 0) != 0) {
       add_uncovered(j, path, c->reason);
     }
   } else if (!measured) {
     const std::string what = state == CaseState::error ? " ended in error" : " is incomplete";
-    j.gap((required ? "required case " : "case ") + path + what + because(c->reason));
+    j.gap((required ? "required case " : "case ") + path + what + because(c->reason),
+          would_measure(j, plan, *c));
   }
   if (!measured) return;
   check_samples(j, *c, required);

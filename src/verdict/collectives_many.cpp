@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -42,26 +43,51 @@ std::vector<Group> groups_in(const std::vector<Draw>& draws, int rails,
   return groups;
 }
 
-/// Marks what is slow beside the fast groups of its kind: those that a tenth are as fast as or, `rare`, the
-/// best.
-void mark_slow(std::vector<Group>& groups, bool rare, std::map<Kind, double>& fast) {
-  const double least =
-      log_deficit(rare ? constants::collective_rare_deficit : constants::peers_small_deficit);
+/// What slow groups are slow beside: a tenth of all; the best; those that a gap divides from all others.
+enum class Beside { tenth, best, gap };
+
+/// The first value after a gap of `network_fail` below the best, a tenth of all at least; the end if there is
+/// none. The gap is wide for how the best differ, of a few how the others do. Rates are descending.
+std::size_t gap_below_best(const std::vector<double>& rates) {
+  constexpr std::size_t least_groups = 2, few_groups = 4;
+  for (std::size_t n = std::max(least_groups, (rates.size() + 9) / 10); n < rates.size(); ++n) {
+    const double gap = rates[n - 1] - rates[n];
+    if (gap < log_deficit(constants::network_fail)) continue;
+    const auto best = std::span(rates).first(n), others = std::span(rates).subspan(n);
+    const auto alike = n < few_groups ? others : best;
+    const double deviation = std::max(mad_sigma(alike), constants::network_spread_floor);
+    if (gap > least_distance(alike.size(), 1) * deviation) return n;
+  }
+  return rates.size();
+}
+
+/// Marks what is slow beside the fast groups of its kind.
+void mark_slow(std::vector<Group>& groups, Beside beside, std::map<Kind, double>& fast) {
+  const double least = log_deficit(beside == Beside::best ? constants::collective_rare_deficit
+                                                          : constants::peers_small_deficit);
   const bool across = std::any_of(groups.begin(), groups.end(), [](const Group& g) {
     return g.switches.size() > 1 && *g.switches.begin() >= 0;
   });
   std::map<Kind, std::vector<double>> rates;
   for (const auto& g : groups)
     if (!across || g.switches.size() > 1) rates[g.kind].push_back(g.rate);
+  std::map<Kind, double> slowest_fast;
   for (auto& [kind, of] : rates) {
     std::sort(of.rbegin(), of.rend());
-    fast[kind] = of[rare ? 0 : of.size() / 10];
+    fast[kind] = of[beside == Beside::tenth ? of.size() / 10 : 0];
+    if (beside != Beside::gap) continue;
+    const std::size_t fast_groups = gap_below_best(of);
+    slowest_fast[kind] = of[fast_groups - 1];
+    fast[kind] = of[fast_groups / 2];
   }
   for (auto& g : groups) {
     const auto at = fast.find(g.kind);
     const double deficit = at == fast.end() ? 0 : at->second - g.rate;
     g.slow = deficit >= least;
     g.sound = deficit < least / 2;
+    if (beside != Beside::gap || at == fast.end()) continue;
+    g.slow = g.rate < slowest_fast[g.kind];
+    g.sound = !g.slow;
   }
 }
 
@@ -94,7 +120,7 @@ std::int32_t switch_of_all_slow(const std::vector<Group>& groups) {
 }
 
 /// Who was in slow groups only, and of these who is at fault beyond doubt.
-void accuse(const std::vector<Group>& groups, bool rare, ManySlow& out) {
+void accuse(const std::vector<Group>& groups, Beside beside, ManySlow& out) {
   std::map<std::int32_t, std::size_t> slow;
   std::set<std::int32_t> sound, unclear;
   for (const auto& g : groups)
@@ -107,6 +133,9 @@ void accuse(const std::vector<Group>& groups, bool rare, ManySlow& out) {
       if (g.sound) sound.insert(member);
     }
   if (out.best.size() < constants::collective_nodes) return;
+  // Fewer fast groups may be those below one switch: they clear their members, and accuse no single one.
+  const bool may_name =
+      beside == Beside::tenth || (beside == Beside::gap && 2 * out.slow_groups <= out.groups);
   std::set<std::int32_t> suspects;
   for (const auto& [member, count] : slow)
     if (count >= constants::collective_draws && !unclear.contains(member)) suspects.insert(member);
@@ -114,7 +143,7 @@ void accuse(const std::vector<Group>& groups, bool rare, ManySlow& out) {
     std::vector<std::int32_t> not_cleared;
     for (const auto member : g.members)
       if (!sound.contains(member)) not_cleared.push_back(member);
-    if (g.slow && !rare && not_cleared.size() == 1 && suspects.contains(not_cleared.front()))
+    if (g.slow && may_name && not_cleared.size() == 1 && suspects.contains(not_cleared.front()))
       out.named.insert(not_cleared.front());
   }
   for (const auto& g : groups) {
@@ -164,13 +193,14 @@ bool has_retest(const Judgement& j, const Series& s) { return !draws_of(j, s, tr
 
 }  // namespace
 
-ManySlow many_slow(const std::vector<Draw>& draws, int rails,
+ManySlow many_slow(const std::vector<Draw>& draws, int rails, bool own_cores,
                    const std::function<std::int32_t(std::int32_t)>& switch_of) {
   auto groups = groups_in(draws, rails, switch_of);
   ManySlow out;
-  for (const bool rare : {false, true}) {
+  for (const Beside beside : {Beside::tenth, Beside::best, Beside::gap}) {
+    if (beside == Beside::gap && !own_cores) continue;
     std::map<Kind, double> fast;
-    mark_slow(groups, rare, fast);
+    mark_slow(groups, beside, fast);
     out = {};
     std::vector<double> slow, reference;
     for (const auto& g : groups) {
@@ -183,8 +213,9 @@ ManySlow many_slow(const std::vector<Draw>& draws, int rails,
     out.slow_groups = slow.size();
     out.slow = median(slow);
     out.fast = median(reference);
-    accuse(groups, rare, out);
-    if (!rare && out.best.size() >= constants::collective_nodes) out.leaf = switch_of_all_slow(groups);
+    accuse(groups, beside, out);
+    if (beside != Beside::best && out.best.size() >= constants::collective_nodes)
+      out.leaf = switch_of_all_slow(groups);
     if (out.any()) return out;
   }
   return {};
@@ -205,7 +236,10 @@ ManySlow many_slow(const Judgement& j, const Series& s, const std::set<std::int3
       return explained;
     });
   const network::Places places(j);
-  return many_slow(draws, rails_of(*s.first),
+  const bool own_cores = std::none_of(s.rows.begin(), s.rows.end(), [&](const SeriesRow& row) {
+    return j.entities.shares_cores(row.entity);
+  });
+  return many_slow(draws, rails_of(*s.first), own_cores,
                    [&](std::int32_t member) { return places.switch_of(j.entities.node(member)); });
 }
 

@@ -28,8 +28,9 @@ struct ManySlow {
 };
 
 /// `switch_of` a member: a row, -1 if unknown. Nodes below one switch may be faster together than any others,
-/// so groups of such are no reference where there are others.
-ManySlow many_slow(const std::vector<Draw>& draws, int rails,
+/// so groups of such are no reference where there are others. Unless all have their own cores, the scheduler
+/// makes gaps.
+ManySlow many_slow(const std::vector<Draw>& draws, int rails, bool own_cores,
                    const std::function<std::int32_t(std::int32_t)>& switch_of);
 
 /// The same of the groups of a series that have no node of `named`; with those of its retest, if `retest`.

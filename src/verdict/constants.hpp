@@ -146,6 +146,9 @@ inline constexpr double kind_most_usual = 0.08;
 inline constexpr double kind_gross_deficit = 0.20;
 // Levels of rates among many parts, of which one has few: so far apart they are no tail.
 inline constexpr double level_gross_deficit = 0.50;
+// Of fewer than `robust_min` parts three levels or more, of two parts or more each, from this step on: two
+// kinds are one step.
+inline constexpr double level_few_deficit = 0.03;
 // Parts whose rates are spread wider (robust deviation, of the rate) hide faults: a warning.
 inline constexpr double spread_warn = 0.15;
 inline constexpr double kind_always = 1.0 / 3;
@@ -161,12 +164,16 @@ inline constexpr int retest_samples = 30;
 inline constexpr int retest_most_samples = 120;
 inline constexpr int retest_most_cases = 3;
 inline constexpr std::size_t retest_most_candidates = 256;
-// Dips: a sample below `dip` of the entity's own median rate. `intermittent` needs `dips_min` of at least
-// `dips_min_samples` samples, and `dips_factor` times as many as any other entity.
+// Dips: a sample below `dip` of the upper quartile of the entity's own rates. `intermittent` needs `dips_min`
+// of at least `dips_min_samples` samples, and `dips_factor` times as many as any other entity.
 inline constexpr double dip = 0.8;
 inline constexpr std::int32_t dips_min = 3;
 inline constexpr std::int32_t dips_min_samples = 60;
 inline constexpr double dips_factor = 3.0;
+// Of fewer samples, `dips_few_samples` at least, `dips_min` dips and this share of them: two rates of one
+// part, and no single interruptions.
+inline constexpr std::int32_t dips_few_samples = 10;
+inline constexpr double dips_few_share = 0.2;
 // Least dips of a node's links, each of which dips for both of its ends.
 inline constexpr std::int32_t dips_min_links = 10;
 // Drift: steady loss against the peers over the whole case or soak; least samples and seconds of a case;

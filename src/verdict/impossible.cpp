@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "base/units.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/network_constants.hpp"
+#include "verdict/network_links.hpp"
 
 namespace assay::verdict {
 namespace {
-
-/// A part did something at some rate or in some time. Counts and ratios may be nothing.
-bool is_rate_or_time(const results::Metric& m) {
-  return m.unit == "s" || m.unit == "Hz" || ends_with(m.unit, "/s");
-}
 
 /// Samples of one row, and those that cannot be.
 struct Row {
@@ -36,7 +34,7 @@ Row row_of(const results::CaseData& c, const results::Metric& m, const results::
     if (std::isnan(values[i])) continue;
     ++row.taken;
     const double value = bounded(values[i]);
-    if (std::isfinite(value) && (value > 0 || !is_rate_or_time(m))) continue;
+    if (std::isfinite(value) && (value > 0 || !is_rate_or_time(m.unit))) continue;
     ++row.impossible;
     row.example = values[i];
   }
@@ -53,17 +51,60 @@ std::string in_others(std::size_t metrics) {
   return ", and so in " + std::to_string(metrics - 1) + (metrics == 2 ? " other metric" : " other metrics");
 }
 
+/// What findings about links that FAIL explain: links of a part that is named.
+class Failed {
+ public:
+  explicit Failed(Judgement& j) : j_(j), places_(j) {
+    for (auto& f : j.found) {
+      if (f.finding.severity != "FAIL" || f.finding.kind != "slow") continue;
+      const Series* s = series_of(j, f.finding);
+      if (s != nullptr && s->kind == "link") found_.push_back(&f);
+    }
+  }
+
+  /// The finding that explains a link; nullptr without one.
+  Found* of(std::int32_t link, std::int32_t source, std::int32_t destination) const {
+    for (Found* f : found_) {
+      const auto names = [&](std::int32_t row) {
+        return row >= 0 && std::find(f->rows.begin(), f->rows.end(), row) != f->rows.end();
+      };
+      const auto names_end = [&](std::int32_t end) {
+        return names(end) || names(j_.entities.node(end)) || names(places_.switch_of(end));
+      };
+      // A pair, and a path between two switches, is named by both of its ends.
+      const bool both = f->finding.level == "link" || (f->finding.level == "switch" && f->rows.size() > 1);
+      if (names(link) ||
+          (both ? names_end(source) && names_end(destination) : names_end(source) || names_end(destination)))
+        return f;
+    }
+    return nullptr;
+  }
+
+ private:
+  const Judgement& j_;
+  network::Places places_;
+  std::vector<Found*> found_;
+};
+
 class Impossible {
  public:
-  explicit Impossible(Judgement& j) : j_(j) {}
+  Impossible(Judgement& j, bool links) : j_(j), links_(links) {
+    if (links) failed_.emplace(j);
+  }
 
   void run() {
     for (const auto& c : j_.results.cases) {
       if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
+      if ((c.kind == "link") != links_) continue;
       for (const auto& m : c.metrics)
         if (m.role == results::Role::metric && m.better != results::Better::none) look_at(c, m);
     }
     for (const auto& [entity, dead] : dead_) tell(entity, dead);
+    for (auto& [found, of] : of_failed_) {
+      auto& f = found->finding;
+      f.text += "; " + std::to_string(of.links) + (of.links == 1 ? " link" : " links") + " of it measured " +
+                of.example + ", judged as the slowest of all";
+    }
     for (auto& [text, rows, metrics] : marred_) j_.gap(text + in_others(metrics), std::move(rows));
   }
 
@@ -102,7 +143,8 @@ class Impossible {
         if (known.metrics++ == 0) known = {&c, &m, row, alive, 1};
       }
     } else {
-      marred.insert(marred.end(), dead.begin(), dead.end());
+      for (const Row& row : dead)
+        if (!explained(c, m, row)) marred.push_back(row);
     }
     if (marred.empty()) return;
     std::vector<std::int32_t> rows;
@@ -121,6 +163,20 @@ class Impossible {
                          std::move(rows), 1});
     else
       ++marred_[at->second].metrics;
+  }
+
+  /// Whether a dead link is that of a part that is named; it is counted there.
+  bool explained(const results::CaseData& c, const results::Metric& m, const Row& row) {
+    if (!failed_ || row.index >= std::min(c.source.size(), c.destination.size())) return false;
+    Found* found = failed_->of(c.entity[row.index], c.source[row.index], c.destination[row.index]);
+    if (found == nullptr) return false;
+    if (const Series* s = series_of(j_, found->finding);
+        s != nullptr && s->full() == c.suite + "/" + base_name(c.name) + ":" + m.name) {
+      auto& of = of_failed_[found];
+      ++of.links;
+      of.example = value_text(row.example, m.unit);
+    }
+    return true;
   }
 
   void tell(std::int32_t entity, const Dead& dead) {
@@ -148,6 +204,13 @@ class Impossible {
   }
 
   Judgement& j_;
+  bool links_;
+  std::optional<Failed> failed_;
+  struct OfFailed {
+    std::size_t links = 0;
+    std::string example;
+  };
+  std::map<Found*, OfFailed> of_failed_;
   std::map<std::int32_t, Dead> dead_;
   struct Marred {
     std::string text;
@@ -160,6 +223,7 @@ class Impossible {
 
 }  // namespace
 
-void judge_impossible(Judgement& j) { Impossible(j).run(); }
+void judge_impossible(Judgement& j) { Impossible(j, false).run(); }
+void judge_impossible_links(Judgement& j) { Impossible(j, true).run(); }
 
 }  // namespace assay::verdict

@@ -12,6 +12,7 @@
 #include "base/system.hpp"
 #include "results/entity_tree.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/network_constants.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -158,6 +159,13 @@ double bounded(double value) noexcept {
   return size > constants::possible_most    ? std::copysign(std::numeric_limits<double>::infinity(), value)
          : size < constants::possible_least ? 0
                                             : value;
+}
+
+bool is_rate_or_time(const std::string& unit) { return unit == "s" || unit == "Hz" || ends_with(unit, "/s"); }
+
+double dead_link_value(double usual, results::Better better) noexcept {
+  return better == results::Better::lower ? usual / constants::dead_link_share
+                                          : usual * constants::dead_link_share;
 }
 
 std::string percent(double fraction) {

@@ -52,7 +52,8 @@ struct SeriesRow {
   double median = 0, standard_error = 0;  ///< the latter NaN for fewer than 3 samples
   double lowest = 0, highest = 0;         ///< of the samples
   double half = 0;  ///< relative difference of the medians of odd and even samples; NaN for fewer than 4
-  std::int32_t dips = 0;  ///< samples at less than `constants::dip` of the median rate
+  std::int32_t dips = 0;     ///< samples at less than `constants::dip` of the part's better quartile
+  std::int32_t dips_of = 0;  ///< of so many; those of the retest count, too
   std::int32_t stratum = 0;
   std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
   bool accepted = false;       ///< within a limit that names its part
@@ -167,6 +168,11 @@ std::set<std::string> riding_interfaces(const Judgement& j);
 double deficit_of(double value, double reference, bool higher_is_better) noexcept;
 /// As statistics take a value: infinite or nothing where it is beyond what can be.
 double bounded(double value) noexcept;
+/// A part did something at some rate or in some time. Counts and ratios may be nothing.
+bool is_rate_or_time(const std::string& unit);
+/// What stands for impossible values of links beside their usual rate (or time), so that the rules that find
+/// the end of slow links find that of dead ones.
+double dead_link_value(double usual, results::Better better) noexcept;
 std::string percent(double fraction);
 /// The first eight of some names, and how many more there are.
 std::string first_of(const std::vector<std::string>& names);
@@ -193,6 +199,8 @@ std::string name_of(const Judgement& j, const SeriesRow& row);
 void collect_series(Judgement& j);
 void judge_accounting(Judgement& j);
 void judge_impossible(Judgement& j);
+/// The same of links, after the rules that name their ends.
+void judge_impossible_links(Judgement& j);
 void judge_selftest(Judgement& j);
 void judge_miscompares(Judgement& j);
 void judge_digests(Judgement& j);

@@ -31,13 +31,14 @@ bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
   const auto alone = [](const std::vector<std::size_t>& of) { return of.size() < 2; };
   const bool two = levels.members.size() == 2,
              any_alone = std::any_of(levels.members.begin(), levels.members.end(), alone);
-  const bool many = parts >= constants::deletion_most;
+  const bool many = parts >= constants::deletion_most, few = parts < constants::deletion_most;
   for (std::size_t i = 1; i < levels.residual.size(); ++i) {
     const bool single = alone(levels.members[i]) || alone(levels.members[i - 1]);
     const double gap = log_deficit(many && (two || any_alone) ? constants::level_gross_deficit
                                    : two && single            ? constants::peers_small_deficit
                                    : two                      ? constants::kind_gross_deficit
                                    : single                   ? constants::peers_note_deficit
+                                   : few && !any_alone        ? constants::level_few_deficit
                                                               : constants::kind_most_deficit);
     const double apart = levels.residual[i] - levels.residual[i - 1];
     if (apart < gap || apart < least * deviation) return false;
@@ -187,8 +188,10 @@ void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspecte
   std::map<std::string, Widest> by_suite;
   std::vector<const Population*> without_levels;
   const auto look_at = [&](const Population& p) {
-    if (p.shared || (p.split.found && p.split.apart)) return;
+    const bool noted = is_noted_split(p);
+    if (p.shared || (p.split.found && p.split.apart && !noted)) return;
     auto levels = levels_of(p);
+    if (noted && levels.members.size() < 3) return;
     if (levels.members.empty()) return without_levels.push_back(&p);
     auto& widest = by_suite[p.series->suite];
     ++widest.metrics;

@@ -363,7 +363,7 @@ void judge_network(Judgement& j) {
     for (const auto* c : same)
       if (!split || c->severity < 2) j.add(finding_of(j, places, *c), rows_of_claim(j, *c));
   }
-  add_two_servers(j, screened);
+  add_slower_servers(j, screened);
   relieve_partners(j, claims, before);
   relieve_by_switches(j, places);
 }

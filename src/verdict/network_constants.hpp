@@ -64,6 +64,8 @@ inline constexpr double network_single_pairs = 0.34;
 inline constexpr double rail_deficit = 0.50;
 inline constexpr std::size_t rail_nodes = 3;
 inline constexpr std::size_t rail_links = 6;
+// A link without a rate or time that can be is judged as one that has this share of the usual rate.
+inline constexpr double dead_link_share = 1e-6;
 // Least spread of parts: keeps equal values from making any difference significant.
 inline constexpr double network_spread_floor = 1e-3;
 // Retests: rounds with new partners after the one with the same partner; repeats, batches and series of
@@ -124,6 +126,7 @@ inline Json network_json() {
               {"rail_deficit", rail_deficit},
               {"rail_nodes", rail_nodes},
               {"rail_links", rail_links},
+              {"dead_link_share", dead_link_share},
               {"spread_floor", network_spread_floor},
               {"fresh_partners", network_retest_partners},
               {"pair_repeats", network_pair_repeats},

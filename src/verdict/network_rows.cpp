@@ -139,6 +139,17 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
     const double number = rounds[round->per_sample ? row * c.samples() + sample : row];
     return std::abs(number) < 1e9 ? static_cast<int>(number) : 0;
   };
+  // Without a usual value impossible ones are left out.
+  const bool rated = is_rate_or_time(m->unit);
+  const auto possible = [&](double value) { return value > 0 && std::isfinite(value); };
+  double dead = results::not_taken;
+  if (rated && std::any_of(all.begin(), all.end(),
+                           [&](double v) { return !std::isnan(v) && !possible(bounded(v)); })) {
+    std::vector<double> usual;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(usual),
+                 [&](double v) { return possible(bounded(v)); });
+    if (!usual.empty()) dead = dead_link_value(median(usual), better);
+  }
   std::vector<std::pair<int, double>> taken;
   std::vector<double> values;
   for (std::size_t r = 0; r < c.entities(); ++r) {
@@ -146,8 +157,10 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
     const auto count =
         r < c.count.size() && m->per_sample ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
     for (std::size_t s = 0; s < std::min(count, width); ++s) {
-      const double value = bounded(all[r * width + s]);
-      if (value > 0 && std::isfinite(value)) taken.emplace_back(round_at(r, s), sign * std::log(value));
+      const double measured_value = bounded(all[r * width + s]);
+      if (std::isnan(measured_value)) continue;
+      const double value = possible(measured_value) ? measured_value : dead;
+      if (value > 0) taken.emplace_back(round_at(r, s), sign * std::log(value));
     }
     const auto earlier = [](const auto& a, const auto& b) { return a.first < b.first; };
     std::stable_sort(taken.begin(), taken.end(), earlier);

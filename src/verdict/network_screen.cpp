@@ -47,13 +47,15 @@ double usual_rate(const Screened& one) {
   return rates.size() < least ? results::not_taken : median(rates);
 }
 
-/// No pair is at fault where two servers are apart for all clients.
+/// No pair is at fault where most servers are slower for all clients, nor is one of them.
 void explain_by_servers(Screened& one) {
-  one.apart = two_servers(one.set);
+  one.apart = slower_servers(one.set);
   if (!one.apart) return;
   std::erase_if(one.suspects, [&](const SlowPlace& s) {
     const auto ends = ends_of(one.set, s);
-    return s.place == PartKind::pair && std::find(ends.begin(), ends.end(), one.apart->slower) != ends.end();
+    return std::any_of(ends.begin(), ends.end(), [&](int end) {
+      return std::ranges::find(one.apart->slower, end) != one.apart->slower.end();
+    });
   });
 }
 

@@ -11,14 +11,15 @@
 
 namespace assay::verdict::network {
 
-/// Two servers of storage that are apart for all clients; ends of a LinkSet.
-struct TwoServers {
-  int slower = -1, faster = -1;
-  double deficit = 0;  ///< of the logarithm
-  std::size_t clients = 0;
+/// Half or more of the servers of storage that are slower than the fastest for all clients; ends of a
+/// LinkSet.
+struct SlowerServers {
+  std::vector<int> slower;
+  int faster = -1;
+  double deficit = 0;  ///< the largest, of the logarithm
+  std::size_t clients = 0, servers = 0;
 };
-/// Where a set has exactly two, and they are.
-std::optional<TwoServers> two_servers(const LinkSet& set);
+std::optional<SlowerServers> slower_servers(const LinkSet& set);
 
 /// One series and scope with its suspects.
 struct Screened {
@@ -27,14 +28,14 @@ struct Screened {
   std::size_t units = 0;  ///< nodes (across) or devices (inside)
   double usual = 0;       ///< median log rate, as measured, of pairs without a suspect; NaN with few of them
   bool small() const;     ///< too few for a robust population
-  std::optional<TwoServers> apart = {};
+  std::optional<SlowerServers> apart = {};
 };
 
 /// Series of kind `link` that are judged, as `collect_series` made them.
 std::vector<Screened> screen(const Judgement& j, const Places& places);
 
 /// One finding `split`, INCONCLUSIVE, of each suite.
-void add_two_servers(Judgement& j, const std::vector<Screened>& screened);
+void add_slower_servers(Judgement& j, const std::vector<Screened>& screened);
 
 /// Ends of a leaf, node or end; both ends of a pair.
 std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s);

@@ -60,6 +60,10 @@ std::set<std::int32_t> parts_that_fail(const Judgement& j) {
   return parts;
 }
 
+bool fails(const std::set<std::int32_t>& failed, const Judgement& j, std::int32_t part) {
+  return failed.contains(part) || failed.contains(j.entities.node(part));
+}
+
 }  // namespace
 
 void judge_noise(Judgement& j) {
@@ -79,10 +83,8 @@ void judge_noise(Judgement& j) {
       if (std::isnan(delta) || delta <= limit) continue;
       if (links && !ends.contains(row.source) && !ends.contains(row.destination)) continue;
       const auto own = rows_of(row);
-      const auto fails = [&](std::int32_t part) {
-        return failed.contains(part) || failed.contains(j.entities.node(part));
-      };
-      if (std::any_of(own.begin(), own.end(), fails)) continue;
+      if (std::any_of(own.begin(), own.end(), [&](std::int32_t part) { return fails(failed, j, part); }))
+        continue;
       rows.insert(rows.end(), own.begin(), own.end());
       if (worst != nullptr && delta <= worst_delta) continue;
       worst = &row;
@@ -127,7 +129,7 @@ std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s) {
   for (const auto& row : s.rows) {
     if (!links) {
       if (j.entities.shares_cores(row.entity) && !s.takes_turns) continue;
-      parts.push_back({row.entity, rows_of(row), row.dips, row.n, row.median});
+      parts.push_back({row.entity, rows_of(row), row.dips, row.dips_of, row.median});
       continue;
     }
     const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
@@ -138,11 +140,19 @@ std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s) {
       part.entity = node;
       part.rows = {node};
       part.dips += row.dips;
-      part.n += row.n;
+      part.n += row.dips_of;
     }
   }
   for (auto& [node, part] : nodes) parts.push_back(std::move(part));
   return parts;
+}
+
+/// Single interruptions show in many samples only; a part of two rates in few.
+bool enough_dips(const Dipping& part, bool links) {
+  if (part.n >= constants::dips_min_samples)
+    return part.dips >= (links ? constants::dips_min_links : constants::dips_min);
+  return !links && part.n >= constants::dips_few_samples && part.dips >= constants::dips_min &&
+         part.share() >= constants::dips_few_share;
 }
 
 }  // namespace
@@ -156,19 +166,18 @@ void judge_dips(Judgement& j) {
     double share = 0;
     std::size_t metrics = 0;
   };
+  const auto failed = parts_that_fail(j);
   std::map<std::pair<std::int32_t, std::string>, Dips> stories;  // of a part in a suite: the metric with most
   for (const auto& s : j.series) {
     auto parts = dipping_parts(j, s);
-    if (parts.size() < constants::peers_min_population) continue;
+    if (parts.size() < 2 || (parts.size() < constants::peers_min_population && s.kind == "link")) continue;
     std::partial_sort(parts.begin(), parts.begin() + 2, parts.end(),
                       [](const Dipping& a, const Dipping& b) { return a.share() > b.share(); });
     const Dipping &worst = parts[0], &second = parts[1];
     const bool links = s.kind == "link";
-    if (worst.n < constants::dips_min_samples ||
-        worst.dips < (links ? constants::dips_min_links : constants::dips_min))
-      continue;
-    if (worst.share() < constants::dips_factor * std::max(second.share(), 1.0 / static_cast<double>(worst.n)))
-      continue;
+    if (!enough_dips(worst, links) || fails(failed, j, worst.entity)) continue;
+    const double others = std::max(second.share() * static_cast<double>(worst.n), 1.0);
+    if (static_cast<double>(worst.dips) < constants::dips_factor * others) continue;
     const bool shared = !links && lacks_core(j, s, worst.entity);
     auto f = j.about(s, worst.entity, shared ? "INFO" : "WARN", "abnormality", "intermittent");
     if (!std::isnan(worst.median)) f.value = worst.median;
@@ -179,9 +188,9 @@ void judge_dips(Judgement& j) {
     f.text = f.name + ": " + s.full() + ": " + std::to_string(worst.dips) + " of " + std::to_string(worst.n) +
              " samples" + (links ? " of its links at less than " : " at less than ") +
              percent(constants::dip) +
-             (links ? " of the link's median, of its " : " of its own median, of its ") +
-             std::to_string(parts.size() - 1) + " peers at most " + percent(second.share()) +
-             (shared ? "; others used its cores, too" : "");
+             (links ? " of the link's upper quartile, of its " : " of its own upper quartile, of its ") +
+             std::to_string(parts.size() - 1) + (parts.size() == 2 ? " peer" : " peers") + " at most " +
+             percent(second.share()) + (shared ? "; others used its cores, too" : "");
     Dips& story = stories[{worst.entity, s.suite}];
     ++story.metrics;
     if (worst.share() > story.share) {

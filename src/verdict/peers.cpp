@@ -32,9 +32,11 @@ class Peers {
     candidates_ = named.size();
     for (const Suspect* s : named) named_.insert(s);
     const auto unsuspected = split_unsuspected();
+    const std::size_t splits = j_.found.size();
     for (const auto& story : split_stories(screening_))
       add_split_finding(j_, screening_.populations[story.front()], story.size());
     judge_levels(j_, unsuspected, beside_suspects());
+    drop_noted_splits(splits);
     judge_suspects();
     for (const auto& [index, cases] : retests_)
       for (const auto& control : slow_controls(screening_.populations[index], cases, suspected(index)))
@@ -71,6 +73,22 @@ class Peers {
         unsuspected.push_back(&screening_.populations[i]);
       }
     return unsuspected;
+  }
+
+  /// Levels say more than the two sides that they make.
+  void drop_noted_splits(std::size_t from) {
+    std::set<std::string> warned;
+    const auto split = [](const Found& f) { return f.finding.kind == "split"; };
+    for (std::size_t i = from; i < j_.found.size(); ++i)
+      if (split(j_.found[i]) && j_.found[i].finding.severity == "WARN")
+        warned.insert(j_.found[i].finding.suite);
+    const auto begin = j_.found.begin() + static_cast<std::ptrdiff_t>(from);
+    j_.found.erase(std::remove_if(begin, j_.found.end(),
+                                  [&](const Found& f) {
+                                    return split(f) && f.finding.severity == "INFO" &&
+                                           warned.contains(f.finding.suite);
+                                  }),
+                   j_.found.end());
   }
 
   /// Of few parts those beside the suspects: that one of them is slower still does not make the others alike.

@@ -74,8 +74,10 @@ struct Population {
 
 /// Splits a population in two and finds the attribute that the low side has in common.
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes);
-/// The same for fewer than `robust_min` parts: two groups farther apart than kinds of one model are.
+/// The same for fewer than `robust_min` parts, none of which stands out.
 void find_split_of_few(const Judgement& j, Population& p);
+/// Whether the sides are those of few parts and no farther apart than kinds often are: a note.
+bool is_noted_split(const Population& p) noexcept;
 /// Members in ascending order of their residuals.
 std::vector<std::size_t> ascending(const Population& p);
 /// Deviations from which groups of so many parts are apart: those of few parts are by chance.

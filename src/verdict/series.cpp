@@ -15,6 +15,7 @@ namespace assay::verdict {
 namespace {
 
 using results::CaseData;
+using results::CaseState;
 using results::Metric;
 
 /// A row of one of the joined cases.
@@ -66,23 +67,44 @@ class Reducer {
     row.median = median_of(work_);
     row.standard_error = standard_error(row.median);
     row.half = half_difference();
+    row.dips_of = row.n;
+    row.dips = dips(row.median, better);
     const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
     row.lowest = *lowest;
     row.highest = *highest;
-    // Of a rate that cannot be, nothing is a dip.
-    if (!(row.median > 0)) return;
-    row.dips = static_cast<std::int32_t>(std::count_if(values.begin(), values.end(), [&](double v) {
-      return better == results::Better::lower ? constants::dip * v > row.median
-                                              : v < constants::dip * row.median;
-    }));
+  }
+
+  void add_dips_to(SeriesRow& row, results::Better better) {
+    work_ = values;
+    row.dips += dips(median_of(work_), better);
+    row.dips_of += static_cast<std::int32_t>(values.size());
   }
 
  private:
+  std::int32_t dips(double median, results::Better better) {
+    // Of a rate that cannot be, nothing is a dip.
+    if (!(median > 0)) return 0;
+    const bool lower = better == results::Better::lower;
+    const double usual = better_quartile(lower);
+    return static_cast<std::int32_t>(std::count_if(values.begin(), values.end(), [&](double v) {
+      return lower ? constants::dip * v > usual : v < constants::dip * usual;
+    }));
+  }
+
   static double median_of(std::vector<double>& v) {
     const std::size_t n = v.size();
     const auto middle = v.begin() + static_cast<std::ptrdiff_t>(n / 2);
     std::nth_element(v.begin(), middle, v.end());
     return n % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(v.begin(), middle));
+  }
+
+  /// What a part does that is slow in more than half of its samples and as fast as others in the rest.
+  double better_quartile(bool lower) {
+    work_ = values;
+    const auto at = static_cast<std::ptrdiff_t>((work_.size() - 1) / 4);
+    const auto quartile = lower ? work_.begin() + at : work_.end() - 1 - at;
+    std::nth_element(work_.begin(), quartile, work_.end());
+    return *quartile;
   }
 
   /// 1.2533 sigma / sqrt(n) with the sigma of the median absolute deviation; `v` is used up.
@@ -183,6 +205,46 @@ Series describe(const Joined& joined, const Metric& m) {
   return s;
 }
 
+/// Retests are no population, but what dips there dips.
+void add_dips_of_retests(const Judgement& j, Series& s, Reducer& samples) {
+  if (s.kind == "link" || !s.judged || s.first == nullptr) return;
+  for (const auto& c : j.results.cases) {
+    if (retest_number(c.name) == 0 || c.suite != s.suite || c.case_key != s.first->case_key ||
+        base_name(c.name) != s.name || (c.state != CaseState::pass && c.state != CaseState::fail))
+      continue;
+    const Metric* m = c.find(s.metric);
+    if (m == nullptr) continue;
+    const auto all = m->values.held();
+    for (std::size_t r = 0; r < c.entity.size(); ++r) {
+      const auto row = std::lower_bound(s.rows.begin(), s.rows.end(), c.entity[r],
+                                        [](const SeriesRow& of, std::int32_t e) { return of.entity < e; });
+      if (row == s.rows.end() || row->entity != c.entity[r]) continue;
+      samples.clear();
+      append(c, m->per_sample, all, r, 0, samples.values, samples.blocks);
+      if (!samples.values.empty()) samples.add_dips_to(*row, s.better);
+    }
+  }
+}
+
+/// Dead links are the slowest of all, and not left out.
+void stand_in_for_dead(Series& s) {
+  if (s.kind != "link" || !is_rate_or_time(s.unit) || s.better == results::Better::none) return;
+  const auto possible = [](double v) { return v > 0 && std::isfinite(v); };
+  std::vector<double> usual;
+  for (const auto& row : s.rows)
+    if (possible(row.median)) usual.push_back(row.median);
+  if (usual.empty() || usual.size() == s.rows.size()) return;
+  const double value = dead_link_value(median(usual), s.better);
+  for (auto& row : s.rows) {
+    if (possible(row.median)) continue;
+    row.median = value;
+    for (double* end : {&row.lowest, &row.highest})
+      if (!possible(*end)) *end = value;
+    row.standard_error = 0;
+    row.half = results::not_taken;
+  }
+}
+
 }  // namespace
 
 void collect_series(Judgement& j) {
@@ -228,6 +290,8 @@ void collect_series(Judgement& j) {
         row.stratum = stratum_of(row);
         s.rows.push_back(row);
       }
+      stand_in_for_dead(s);
+      add_dips_of_retests(j, s, samples);
       s.rows.shrink_to_fit();  // of many links and numbers beside their rates
       j.series.push_back(std::move(s));
     }

@@ -210,9 +210,14 @@ void find_split_of_few(const Judgement& j, Population& p) {
   if (p.size() < constants::peers_min_population || p.size() >= constants::robust_min || p.shared) return;
   const auto order = ascending(p);
   const Split split = group_split(j, p, order);
-  if (split.low == 0 || split.mean_high - split.mean_low < log_deficit(constants::kind_most_usual)) return;
+  if (split.low == 0) return;
   mark_sides(p, order, split);
   p.split.apart = true;
+}
+
+bool is_noted_split(const Population& p) noexcept {
+  return p.split.found && p.size() < constants::robust_min &&
+         p.split.split.mean_high - p.split.split.mean_low < log_deficit(constants::kind_most_usual);
 }
 
 }  // namespace assay::verdict

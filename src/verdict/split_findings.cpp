@@ -52,8 +52,8 @@ void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   // Of parts of one model most may have slowed down, and a faster fifth is what they were.
   const bool open = too_far_for_kinds(p, p.split.deficit) &&
                     (!fast || may_be_all_that_is_sound(p.split.split.high, p.size()));
-  auto out = about_peers(j, p, -1, fast && usual && !explained ? "INFO" : "WARN", "abnormality",
-                         explained ? "mismatch" : "split");
+  const bool note = !explained && ((fast && usual) || is_noted_split(p));
+  auto out = about_peers(j, p, -1, note ? "INFO" : "WARN", "abnormality", explained ? "mismatch" : "split");
   out.reference = from_log_rate(p.centre, s.better);
   out.value = from_log_rate(fast ? p.centre + p.split.deficit : p.centre - p.split.deficit, s.better);
   out.deficit = fraction(p.split.deficit);

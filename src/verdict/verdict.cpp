@@ -109,6 +109,7 @@ results::VerdictData judge_all(Judgement& j) {
   judge_ranks_in_step(j);
   judge_bisection(j);
   judge_collective_bounds(j);
+  judge_impossible_links(j);
   judge_patterns(j);
   judge_dips(j);
   judge_drift(j);

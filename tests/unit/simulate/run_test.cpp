@@ -201,6 +201,26 @@ TEST(Simulate, FaultsWithoutStatisticsAreFacts) {
   EXPECT_EQ(r.errors.size(), 1u);
 }
 
+/// A loss inside nodes ends its node only; what nobody is left for was passed.
+TEST(Simulate, ALossLeavesTheCasesOfOtherNodes) {
+  Spec spec = spec_of(6, 1, {"memory"});
+  spec.faults = {parse_fault("crash:node=5")};
+  const auto one = run(spec);
+  EXPECT_EQ(one.verdict->accounting.incomplete, 0);
+  std::size_t open = 0;
+  for (const auto& state : one.verdict->entities)
+    if (one.entities[static_cast<std::size_t>(state.entity)].kind == "node")
+      open += state.state == "INCONCLUSIVE" ? 1 : 0;
+  EXPECT_EQ(open, 1U);
+  spec.faults = {parse_fault("crash:node=0-5")};
+  const auto all = run(spec);
+  EXPECT_GT(all.verdict->accounting.incomplete, 0);
+  for (const auto& c : all.cases)
+    if (c.entity.empty()) {
+      EXPECT_EQ(c.state, results::CaseState::incomplete) << c.path();
+    }
+}
+
 /// The directory of a run that ends, with all of `r` in it.
 results::Writer partial_of(const results::Results& r, const std::filesystem::path& file) {
   auto writer = results::Writer::create(

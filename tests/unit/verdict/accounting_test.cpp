@@ -61,6 +61,26 @@ TEST(VerdictAccounting, CasesThatDidNotRunAreOneReason) {
                                                 "optional case gemm/e did not run"));
 }
 
+/// Nodes that a case was not to measure do not lack it.
+TEST(VerdictAccounting, AnIncompleteCaseIsAGapOfThePartsItWasToMeasure) {
+  auto r = healthy();
+  auto devices = rows_of_kind(r, "device");
+  const auto all = devices;
+  devices.resize(2);
+  auto& c = add_case(r, "gemm", "fp64-n2048-together", "throughput", "FLOP/s", results::Better::higher,
+                     "device", devices, std::vector<double>(2, 1e11), 10, true);
+  c.state = CaseState::incomplete;
+  c.reason = "a rank was lost";
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node1"), "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node2"), "PASS");
+  // More were planned than the file names: it may have been any.
+  r.plan.back().entities = static_cast<std::int64_t>(all.size()) + 8;
+  EXPECT_EQ(state_of(r, judge(r), "node2"), "INCONCLUSIVE");
+}
+
 TEST(VerdictAccounting, StatesOfCasesAddUp) {
   for (const auto state : {CaseState::skip, CaseState::incomplete, CaseState::error}) {
     auto r = healthy();

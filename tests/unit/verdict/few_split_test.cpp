@@ -10,6 +10,7 @@ namespace assay {
 namespace {
 
 using namespace fabricate;
+using ::testing::HasSubstr;
 
 Fleet with_slow(std::size_t parts, std::size_t slow, double deficit, std::uint64_t seed = 1) {
   auto fleet = Fleet::of(parts, 0.003, seed);
@@ -45,6 +46,33 @@ TEST(VerdictFewSplit, APartThatIsSlowerStillDoesNotHideThatMostAreSlow) {
   ASSERT_NE(split_of(v), nullptr) << all_reasons(v);
   EXPECT_EQ(split_of(v)->members.size(), 4U);
   EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
+}
+
+/// Five slow by 10 % beside five by 5 % of 16 were PASS, though either five alone is not.
+TEST(VerdictFewSplit, ThreeLevelsOfAFewAreAWarning) {
+  for (const auto& [parts, each] : {std::pair{16, 5}, {8, 2}, {24, 8}, {40, 13}})
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      auto fleet = Fleet::of(static_cast<std::size_t>(parts), 0.001, seed);
+      for (int i = 0; i < 2 * each; ++i) fleet.rate[static_cast<std::size_t>(i)] *= i < each ? 0.9 : 0.95;
+      const auto v = judge(fleet.run());
+      EXPECT_EQ(v.state, "WARN") << parts << all_reasons(v);
+      ASSERT_NE(split_of(v), nullptr) << parts;
+      if (parts < 24) {
+        EXPECT_THAT(split_of(v)->text, HasSubstr("3 different rates"));
+      }
+    }
+}
+
+/// Kinds of one model differ by as much, so that it is a note; it was nothing.
+TEST(VerdictFewSplit, TwoSidesThatDifferAsKindsDoAreANote) {
+  for (const std::size_t slow : {8U, 12U}) {
+    const auto v = judge(with_slow(16, slow, 0.07).run());
+    EXPECT_EQ(v.state, "PASS") << all_reasons(v);
+    ASSERT_NE(split_of(v), nullptr) << slow;
+    EXPECT_EQ(split_of(v)->severity, "INFO");
+    EXPECT_THAT(split_of(v)->text, HasSubstr("peers do not show which side is right"));
+  }
+  EXPECT_EQ(split_of(judge(with_slow(16, 0, 0).run())), nullptr);
 }
 
 TEST(VerdictFewSplit, AFewOfManyThatAreTwiceAsFastAreTold) {

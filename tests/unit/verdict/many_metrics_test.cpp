@@ -106,6 +106,58 @@ TEST(VerdictManyMetrics, DipsAndImpossibleValuesOfADeviceAreToldOnce) {
             1);
 }
 
+/// Links without a rate were a gap (INCONCLUSIVE), while those with a millionth of it were FAIL of their
+/// node.
+TEST(VerdictImpossible, ThePartAllOfWhoseLinksAreDeadIsNamed) {
+  for (const auto& [nodes, per_node, fault, part] :
+       {std::tuple{16, 1, "dead:nic=0,node=5", "sim05"},
+        {4, 1, "dead:nic=0,node=2,value=-5", "sim02"},
+        {8, 4, "dead:nic=1,node=5", "sim05/nic1"},
+        {16, 1, "dead:pair=3>7,value=inf", "sim03/gpu0>sim07/gpu0"}}) {
+    auto spec = of_devices(nodes, per_node, 1, {fault});
+    spec.nics_per_node = per_node;
+    spec.metrics = simulate::pick_metrics({"p2p"});
+    const auto r = simulate::run(spec);
+    EXPECT_EQ(r.verdict->state, "FAIL") << fault;
+    EXPECT_THAT(failed(*r.verdict), UnorderedElementsAre(part)) << fault;
+    EXPECT_THAT(r.verdict->findings.front().text, HasSubstr("judged as the slowest of all")) << fault;
+    for (const auto& reason : r.verdict->reasons)
+      EXPECT_THAT(reason, ::testing::Not(HasSubstr("impossible")));
+  }
+}
+
+/// No part is named for single samples without a rate, and they stay a gap.
+TEST(VerdictImpossible, SingleDeadSamplesOfLinksStayOpen) {
+  auto spec = of_devices(16, 1, 1, {"dead:nic=0,node=5,duty=0.2"});
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  const auto r = simulate::run(spec);
+  EXPECT_TRUE(failed(*r.verdict).empty());
+  EXPECT_EQ(r.verdict->state, "INCONCLUSIVE");
+  EXPECT_THAT(r.verdict->reasons.front(), HasSubstr("impossible value"));
+}
+
+/// Half speed in two fifths to three fifths of the samples was PASS with a note, or PASS, where the median
+/// fell between the two rates or the retest did.
+TEST(VerdictManyMetrics, APartOfTwoRatesIsNamed) {
+  int named = 0;
+  constexpr int runs = 24;
+  for (int i = 0; i < runs; ++i) {
+    auto spec = of_devices(i % 2 == 0 ? 16 : 4, 1, static_cast<std::uint64_t>(i),
+                           {"slow:node=3,percent=50,duty=0.4"});
+    spec.metrics = simulate::pick_metrics({"memory/triad-*"});
+    if (i % 3 == 0) spec.faults = {simulate::parse_fault("slow:node=3,percent=50,duty=0.5")};
+    bool own = false;
+    const auto verdict = *simulate::run(spec).verdict;
+    for (const auto& f : verdict.findings) {
+      if (f.severity == "INFO") continue;
+      EXPECT_THAT(f.text, HasSubstr("sim03")) << i;
+      own = true;
+    }
+    named += own ? 1 : 0;
+  }
+  EXPECT_GE(named, 22);
+}
+
 /// What one metric of a device lacks against its other metrics is not hidden by how devices differ.
 TEST(VerdictManyMetrics, OneSlowMetricIsFoundWhereMetricsMoveTogether) {
   for (const auto& [nodes, devices, cv, percent] : {std::tuple{12, 8, 0.01, 8}, {12, 8, 0.005, 5}})

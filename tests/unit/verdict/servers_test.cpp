@@ -24,6 +24,7 @@ struct Made {
   double part = 0.02, pair = 0.02, sample = 0.05;
   double percent = 0;  ///< that the slow one lacks: server 2, client 1, or, where both are set, their pair
   int slow_server = -1, slow_client = -1;
+  int slow_servers = 1;  ///< from `slow_server` on
 };
 
 class Matrix {
@@ -61,7 +62,9 @@ class Matrix {
                       it->second + normal(made_.sample);
     const bool of_server = made_.slow_server >= 0, of_client = made_.slow_client >= 0;
     if ((of_server || of_client) &&
-        (!of_server || server == servers_[static_cast<std::size_t>(made_.slow_server)]) &&
+        (!of_server ||
+         (server >= servers_[static_cast<std::size_t>(made_.slow_server)] &&
+          server < servers_[static_cast<std::size_t>(made_.slow_server)] + made_.slow_servers)) &&
         (!of_client || client == clients_[static_cast<std::size_t>(made_.slow_client)]))
       log_rate += std::log(1 - made_.percent / 100);
     if (std::uniform_real_distribution<>(0, 1)(random_) < 0.05)
@@ -279,6 +282,27 @@ TEST(VerdictServers, OfTwoServersThatAreApartBothAreTold) {
                                    << (told.size() > 1 ? told[1] : "");
         EXPECT_TRUE(told[0].starts_with("WARN split cluster: server:OST0 is ")) << told[0];
         EXPECT_NE(told[0].find("slower than server:OST1"), std::string::npos) << told[0];
+        EXPECT_EQ(v.exit_code, 3);
+      }
+}
+
+/// Pairs of some of them were WARN, by less than they lack, or nothing was said.
+TEST(VerdictServers, WhereMostAreSlowTheyAreToldTogether) {
+  for (const auto& [servers, slow] : {std::pair{4, 3}, {4, 2}, {3, 2}, {8, 6}})
+    for (const double percent : {50.0, 90.0})
+      for (unsigned seed = 1; seed <= 5; ++seed) {
+        Made made{8, servers};
+        made.percent = percent;
+        made.slow_server = 0;
+        made.slow_servers = slow;
+        const auto v = Matrix(made, seed).judged();
+        std::vector<const results::Finding*> told;
+        for (const auto& f : v.findings)
+          if (f.severity != "INFO") told.push_back(&f);
+        ASSERT_EQ(told.size(), 1U) << servers << " servers, seed " << seed;
+        EXPECT_EQ(told[0]->kind, "split");
+        EXPECT_EQ(told[0]->members.size(), static_cast<std::size_t>(slow) + 1) << told[0]->text;
+        EXPECT_NEAR(told[0]->deficit.value_or(0), percent / 100, 0.1) << told[0]->text;
         EXPECT_EQ(v.exit_code, 3);
       }
 }
