@@ -288,23 +288,26 @@ TEST(VerdictServers, OfTwoServersThatAreApartBothAreTold) {
 
 /// Pairs of some of them were WARN, by less than they lack, or nothing was said.
 TEST(VerdictServers, WhereMostAreSlowTheyAreToldTogether) {
-  for (const auto& [servers, slow] : {std::pair{4, 3}, {4, 2}, {3, 2}, {8, 6}})
-    for (const double percent : {50.0, 90.0})
-      for (unsigned seed = 1; seed <= 5; ++seed) {
-        Made made{8, servers};
-        made.percent = percent;
-        made.slow_server = 0;
-        made.slow_servers = slow;
-        const auto v = Matrix(made, seed).judged();
-        std::vector<const results::Finding*> told;
-        for (const auto& f : v.findings)
-          if (f.severity != "INFO") told.push_back(&f);
-        ASSERT_EQ(told.size(), 1U) << servers << " servers, seed " << seed;
-        EXPECT_EQ(told[0]->kind, "split");
-        EXPECT_EQ(told[0]->members.size(), static_cast<std::size_t>(slow) + 1) << told[0]->text;
-        EXPECT_NEAR(told[0]->deficit.value_or(0), percent / 100, 0.1) << told[0]->text;
-        EXPECT_EQ(v.exit_code, 3);
-      }
+  for (const auto& [servers, slow] :
+       {std::pair{4, 3}, {4, 2}, {3, 2}, {6, 5}, {8, 6}, {8, 7}, {16, 8}, {16, 15}})
+    for (const int clients : {4, 8, 16})
+      for (const double percent : {50.0, 90.0})
+        for (unsigned seed = 1; seed <= 5; ++seed) {
+          Made made{clients, servers};
+          made.percent = percent;
+          made.slow_server = 0;
+          made.slow_servers = slow;
+          const auto v = Matrix(made, seed).judged();
+          std::vector<const results::Finding*> told;
+          for (const auto& f : v.findings)
+            if (f.severity != "INFO") told.push_back(&f);
+          ASSERT_EQ(told.size(), 1U) << servers << " servers, " << slow << " slow, " << clients
+                                     << " clients, seed " << seed;
+          EXPECT_EQ(told[0]->kind, "split");
+          EXPECT_EQ(told[0]->members.size(), static_cast<std::size_t>(slow) + 1) << told[0]->text;
+          EXPECT_NEAR(told[0]->deficit.value_or(0), percent / 100, 0.1) << told[0]->text;
+          EXPECT_EQ(v.exit_code, 3);
+        }
 }
 
 TEST(VerdictServers, TwoThatAreAlikeAreNoSplit) {
