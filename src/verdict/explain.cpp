@@ -163,7 +163,7 @@ std::optional<Explanation> explain(const results::Results& results, const result
   });
   if (found == results.entities.end()) return std::nullopt;
   Judgement j(results, options);
-  collect_series(j);
+  collect_series(j, true);
   const auto row = static_cast<std::int32_t>(found - results.entities.begin());
   const auto family = family_of(j.entities, row);
   Explanation out;

@@ -60,6 +60,11 @@ struct SeriesRow {
 };
 enum Reference : std::uint8_t { none, peers, history, physical, baseline, limit };
 
+/// Covariates that floors are computed from.
+namespace covariate {
+inline constexpr const char *link_rate = "link_rate", *bound_share = "bound_share";
+}
+
 /// All entities of one metric of one case; repeats (.pK) of the same case_key are joined.
 struct Series {
   std::string suite, name, metric, unit, kind, stage, path;  ///< path in the file, for evidence
@@ -196,7 +201,9 @@ std::vector<std::int32_t> rows_of(const SeriesRow& row);
 std::string name_of(const Judgement& j, const SeriesRow& row);
 
 // The rules, in the order they run. Each reads the results and adds gaps or findings.
-void collect_series(Judgement& j);
+/// Covariates of which a link has one number (its round, its repetitions) are left out if no floor, limit or
+/// --require reads them and `every_number` is not set: of many links they would be most of the rows.
+void collect_series(Judgement& j, bool every_number = false);
 void judge_accounting(Judgement& j);
 void judge_impossible(Judgement& j);
 /// The same of links, after the rules that name their ends.

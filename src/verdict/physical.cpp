@@ -269,7 +269,7 @@ void judge_storage_links(Judgement& j) {
     return s.is_of(results::MetricClass::storage) && s.unit == "B/s" ? constants::storage_floor_fraction
                                                                      : 0.0;
   };
-  judge_by_covariate(j, "link_rate", floor, [](double, double link_rate) { return link_rate; });
+  judge_by_covariate(j, covariate::link_rate, floor, [](double, double link_rate) { return link_rate; });
 }
 
 /// The cases of GPUs store which share of their bound each reached.
@@ -279,7 +279,8 @@ void judge_gpu_bounds(Judgement& j) {
     const bool meant = s.judging.floor == results::Floor::gpu_bound && stated != s.first->parameters.end();
     return meant && stated->is_number() ? stated->get<double>() : 0.0;
   };
-  judge_by_covariate(j, "bound_share", floor, [](double rate, double share) { return rate / share; });
+  judge_by_covariate(j, covariate::bound_share, floor,
+                     [](double rate, double share) { return rate / share; });
 }
 
 }  // namespace

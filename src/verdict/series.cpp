@@ -245,14 +245,22 @@ void stand_in_for_dead(Series& s) {
   }
 }
 
+/// Whether any rule may read a metric.
+bool is_read(const Judgement& j, const CaseData& c, const Metric& m) {
+  const bool beside = c.kind == "link" && m.role == results::Role::covariate && !m.per_sample;
+  return !beside || m.name == covariate::link_rate || m.name == covariate::bound_share ||
+         !j.options.limits_text.empty() || !j.options.require.empty();
+}
+
 }  // namespace
 
-void collect_series(Judgement& j) {
+void collect_series(Judgement& j, bool every_number) {
   const Strata strata(j);
   Reducer samples;
   for (const auto& joined : join_repeats(j.results)) {
     const auto occurrences = occurrences_of(joined);
     for (const auto& m : joined.passes.front()->metrics) {
+      if (!every_number && !is_read(j, *joined.passes.front(), m)) continue;
       Series s = describe(joined, m);
       std::unordered_map<std::string, std::int32_t> known;
       std::unordered_map<std::int32_t, std::int32_t>

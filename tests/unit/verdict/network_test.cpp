@@ -113,6 +113,26 @@ std::vector<verdict::Retest> wanted_of(const results::Results& r) {
   return verdict::network_retests(j).asked;
 }
 
+TEST(VerdictNetwork, NumbersBesideTheRatesOfLinksAreCollectedWhereTheyAreRead) {
+  auto r = screened(network(16, 2, {}));
+  for (auto& c : r.cases)
+    for (auto& m : c.metrics)
+      if (m.name == "round") m.per_sample = false, m.values = std::vector<double>(c.entities(), 1.0);
+  const auto has_round = [&](const verdict::Options& options, bool every_number) {
+    verdict::Judgement j(r, options);
+    verdict::collect_series(j, every_number);
+    EXPECT_TRUE(std::ranges::any_of(j.series, [](const auto& s) { return s.metric == "bandwidth"; }));
+    return std::ranges::any_of(j.series, [](const auto& s) { return s.metric == "round"; });
+  };
+  verdict::Options limits, require;
+  limits.limits_text = "[p2p.round]\nmax = \"1\"\n";
+  require.require = {"round"};
+  EXPECT_FALSE(has_round({}, false));
+  EXPECT_TRUE(has_round({}, true)) << "for an explanation";
+  EXPECT_TRUE(has_round(limits, false));
+  EXPECT_TRUE(has_round(require, false));
+}
+
 TEST(VerdictNetwork, RetestsUseSamePartnerThenNewOnes) {
   const auto spec = network(128, 8, {slow_nic(77, 10)});
   auto r = screened(spec);
