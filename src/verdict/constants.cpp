@@ -71,6 +71,7 @@ Json of_peers() {
               {"kind_gross_deficit", kind_gross_deficit},
               {"level_gross_deficit", level_gross_deficit},
               {"level_few_deficit", level_few_deficit},
+              {"level_few_single", level_few_single},
               {"spread_warn", spread_warn},
               {"kind_most_usual", kind_most_usual},
               {"kind_always", kind_always},

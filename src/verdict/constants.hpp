@@ -149,6 +149,8 @@ inline constexpr double level_gross_deficit = 0.50;
 // Of fewer than `robust_min` parts three levels or more, of two parts or more each, from this step on: two
 // kinds are one step.
 inline constexpr double level_few_deficit = 0.03;
+// The same of a part by itself beside two levels of two parts or more.
+inline constexpr double level_few_single = 0.05;
 // Parts whose rates are spread wider (robust deviation, of the rate) hide faults: a warning.
 inline constexpr double spread_warn = 0.15;
 inline constexpr double kind_always = 1.0 / 3;

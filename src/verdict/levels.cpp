@@ -31,14 +31,17 @@ bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
   const auto alone = [](const std::vector<std::size_t>& of) { return of.size() < 2; };
   const bool two = levels.members.size() == 2,
              any_alone = std::any_of(levels.members.begin(), levels.members.end(), alone);
-  const bool many = parts >= constants::deletion_most, few = parts < constants::deletion_most;
+  const bool many = parts >= constants::deletion_most;
+  const auto singles = std::count_if(levels.members.begin(), levels.members.end(), alone);
+  const bool few = !many && static_cast<std::ptrdiff_t>(levels.members.size()) - singles >= 2 && !two;
   for (std::size_t i = 1; i < levels.residual.size(); ++i) {
     const bool single = alone(levels.members[i]) || alone(levels.members[i - 1]);
     const double gap = log_deficit(many && (two || any_alone) ? constants::level_gross_deficit
+                                   : few && single            ? constants::level_few_single
+                                   : few                      ? constants::level_few_deficit
                                    : two && single            ? constants::peers_small_deficit
                                    : two                      ? constants::kind_gross_deficit
                                    : single                   ? constants::peers_note_deficit
-                                   : few && !any_alone        ? constants::level_few_deficit
                                                               : constants::kind_most_deficit);
     const double apart = levels.residual[i] - levels.residual[i - 1];
     if (apart < gap || apart < least * deviation) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a metric was measured well enough to be judged at all, and which parts are slow now and then.
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <map>
 #include <set>
@@ -147,12 +148,28 @@ std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s) {
   return parts;
 }
 
-/// Single interruptions show in many samples only; a part of two rates in few.
-bool enough_dips(const Dipping& part, bool links) {
-  if (part.n >= constants::dips_min_samples)
-    return part.dips >= (links ? constants::dips_min_links : constants::dips_min);
-  return !links && part.n >= constants::dips_few_samples && part.dips >= constants::dips_min &&
-         part.share() >= constants::dips_few_share;
+/// Chance that any of the parts dips as often as the first, if all do as the others, which have one more.
+double chance_of_dips(const std::vector<Dipping>& parts) {
+  double dips = 1, n = 1;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    dips += static_cast<double>(parts[i].dips);
+    n += static_cast<double>(parts[i].n);
+  }
+  const boost::math::binomial_distribution<> chance(static_cast<double>(parts[0].n), std::min(1.0, dips / n));
+  return static_cast<double>(parts.size()) *
+         boost::math::cdf(boost::math::complement(chance, static_cast<double>(parts[0].dips) - 1));
+}
+
+/// Whether the first part has enough dips. Single interruptions show in many samples only; a part of two
+/// rates in few, where that is no chance of any of `tests` metrics.
+bool enough_dips(const std::vector<Dipping>& parts, bool links, std::size_t tests) {
+  const Dipping& worst = parts[0];
+  // A part with more samples than others was measured again.
+  if (worst.n >= constants::dips_min_samples && worst.n <= parts[1].n)
+    return worst.dips >= (links ? constants::dips_min_links : constants::dips_min);
+  return !links && worst.n >= constants::dips_few_samples && worst.dips >= constants::dips_min &&
+         worst.share() >= constants::dips_few_share &&
+         chance_of_dips(parts) * static_cast<double>(tests) <= constants::alpha_warn;
 }
 
 }  // namespace
@@ -167,6 +184,7 @@ void judge_dips(Judgement& j) {
     std::size_t metrics = 0;
   };
   const auto failed = parts_that_fail(j);
+  const auto tests = static_cast<std::size_t>(std::count_if(j.series.begin(), j.series.end(), is_population));
   std::map<std::pair<std::int32_t, std::string>, Dips> stories;  // of a part in a suite: the metric with most
   for (const auto& s : j.series) {
     auto parts = dipping_parts(j, s);
@@ -175,7 +193,7 @@ void judge_dips(Judgement& j) {
                       [](const Dipping& a, const Dipping& b) { return a.share() > b.share(); });
     const Dipping &worst = parts[0], &second = parts[1];
     const bool links = s.kind == "link";
-    if (!enough_dips(worst, links) || fails(failed, j, worst.entity)) continue;
+    if (!enough_dips(parts, links, tests) || fails(failed, j, worst.entity)) continue;
     const double others = std::max(second.share() * static_cast<double>(worst.n), 1.0);
     if (static_cast<double>(worst.dips) < constants::dips_factor * others) continue;
     const bool shared = !links && lacks_core(j, s, worst.entity);

@@ -63,6 +63,19 @@ TEST(VerdictFewSplit, ThreeLevelsOfAFewAreAWarning) {
     }
 }
 
+/// Two kinds widen the spread: a part that is slower than both by 12 % was PASS.
+TEST(VerdictFewSplit, APartBelowTwoKindsIsAWarning) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    auto fleet = Fleet::of(16, 0.003, seed);
+    for (std::size_t i = 0; i < 6; ++i) fleet.rate[i] *= 1.06;
+    fleet.rate[9] *= 0.88;
+    const auto r = fleet.run();
+    const auto v = judge(r);
+    EXPECT_EQ(state_of(r, v, "node9"), "WARN") << seed << all_reasons(v);
+    EXPECT_EQ(state_of(r, v, "node2"), "PASS") << seed << all_reasons(v);
+  }
+}
+
 /// Kinds of one model differ by as much, so that it is a note; it was nothing.
 TEST(VerdictFewSplit, TwoSidesThatDifferAsKindsDoAreANote) {
   for (const std::size_t slow : {8U, 12U}) {
