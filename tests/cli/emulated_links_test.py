@@ -75,7 +75,7 @@ class Emulated(emulated.EmulatedTest):
         out, into = "one-to-all-65536-node-cuda", "all-to-one-65536-node-cuda-sm"
         path = self.write("three.json", json.dumps(fake_gpus.small(3)))
         result = self.run_in_time(3, "--quiet", "--suites", "p2p", "--p2p.transport", "cuda,cuda-sm", "--p2p.modes", "one-to-all,all-to-one",
-                                  "--p2p.sizes", "65536", env={"ASSAY_FAKE_GPUS": str(path)},
+                                  "--p2p.sizes", "65536", whole=True, env={"ASSAY_FAKE_GPUS": str(path)},
                                   *[f for case in (out, into) for f in ("--inject", f"bitflip:target=message,rank=2,case={case},word=5,bit=20")])
         self.assert_code(result, 2)
         with self.open() as file:
