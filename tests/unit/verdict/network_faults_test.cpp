@@ -177,5 +177,34 @@ TEST(VerdictNetwork, HalfOfTheLinksAtATenthIsOpen) {
   }
 }
 
+/// Others take the cores of ranks by turns: which links are slow is chance.
+TEST(VerdictNetwork, LinksOfRanksWithoutTheirCoresAreNotUnlike) {
+  auto r = screened(network(16, 0, {}));
+  for (auto& c : r.cases)
+    for (auto& m : c.metrics)
+      for (std::size_t i = 0; m.per_sample && i < m.values.size(); ++i) {
+        const std::size_t row = i / c.samples();
+        const auto a = std::min(c.source[row], c.destination[row]),
+                   b = std::max(c.source[row], c.destination[row]);
+        if ((5 * a + 3 * b) % 7 < 3) m.values[i] /= 10;
+      }
+  const auto splits = [&](const char* severity) {
+    const auto v = judge(r);
+    return std::ranges::count_if(v.findings, [&](const results::Finding& f) {
+      return f.kind == "split" && f.severity == severity &&
+             f.text.find("links are slow") != std::string::npos;
+    });
+  };
+  ASSERT_EQ(splits("WARN"), 1);
+  for (auto& c : r.cases) {
+    results::Metric share{
+        results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
+    share.values.assign(c.entity.size(), 0.5);
+    c.metrics.push_back(share);
+  }
+  EXPECT_EQ(splits("WARN"), 0);
+  EXPECT_EQ(splits("INFO"), 1);
+}
+
 }  // namespace
 }  // namespace assay
