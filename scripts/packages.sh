@@ -56,6 +56,7 @@ services|chromium|the browser
 services|systemd|systemd-analyze: the exposure of the units
 nightly|mmdebstrap|bare roots of Debian 12, 13 and Ubuntu 24.04
 nightly|debian-archive-keyring|the keys of Debian's packages
+nightly|libhdf5-openmpi-dev|parallel HDF5: the cases hdf5 of storage
 peers|fio|storage of one node
 peers|hpcc|STREAM of the HPC Challenge
 peers|stressapptest|memory patterns
