@@ -205,13 +205,20 @@ Series describe(const Joined& joined, const Metric& m) {
   return s;
 }
 
+std::vector<const CaseData*> measured_retests(const Judgement& j) {
+  std::vector<const CaseData*> out;
+  for (const auto& c : j.results.cases)
+    if ((c.state == CaseState::pass || c.state == CaseState::fail) && retest_number(c.name) > 0)
+      out.push_back(&c);
+  return out;
+}
+
 /// Retests are no population, but what dips there dips.
-void add_dips_of_retests(const Judgement& j, Series& s, Reducer& samples) {
+void add_dips_of_retests(const std::vector<const CaseData*>& retests, Series& s, Reducer& samples) {
   if (s.kind == "link" || !s.judged || s.first == nullptr) return;
-  for (const auto& c : j.results.cases) {
-    if (retest_number(c.name) == 0 || c.suite != s.suite || c.case_key != s.first->case_key ||
-        base_name(c.name) != s.name || (c.state != CaseState::pass && c.state != CaseState::fail))
-      continue;
+  for (const CaseData* retest : retests) {
+    const CaseData& c = *retest;
+    if (c.suite != s.suite || c.case_key != s.first->case_key || base_name(c.name) != s.name) continue;
     const Metric* m = c.find(s.metric);
     if (m == nullptr) continue;
     const auto all = m->values.held();
@@ -256,6 +263,7 @@ bool is_read(const Judgement& j, const CaseData& c, const Metric& m) {
 
 void collect_series(Judgement& j, bool every_number) {
   const Strata strata(j);
+  const auto retests = measured_retests(j);
   Reducer samples;
   for (const auto& joined : join_repeats(j.results)) {
     const auto occurrences = occurrences_of(joined);
@@ -299,7 +307,7 @@ void collect_series(Judgement& j, bool every_number) {
         s.rows.push_back(row);
       }
       stand_in_for_dead(s);
-      add_dips_of_retests(j, s, samples);
+      add_dips_of_retests(retests, s, samples);
       s.rows.shrink_to_fit();  // of many links and numbers beside their rates
       j.series.push_back(std::move(s));
     }

@@ -58,6 +58,10 @@ void put(std::vector<std::uint64_t>& data, std::uint64_t first, std::uint64_t co
   fill(key, {from.file, from.generation, from.word + first}, std::span(data).subspan(first, count));
 }
 
+WordAddress drawn_address(const RandomStream& random) {
+  return {random.below(0, 8), below(random, 1, 1, 6), random.below(2, 60) * block_words};
+}
+
 class EachDamage : public testing::TestWithParam<const char*> {};
 const std::map<std::string, Injury>& injuries();
 
@@ -65,7 +69,7 @@ TEST_P(EachDamage, IsToldLocatedAndCountedEveryTime) {
   int right = 0;
   for (int trial = 0; trial < 100; ++trial) {
     const RandomStream random(static_cast<std::uint64_t>(trial), "injury");
-    const WordAddress address{random.below(0, 8), below(random, 1, 1, 6), random.below(2, 60) * block_words};
+    const WordAddress address = drawn_address(random);
     auto data = block_of(address);
     const Harm harm = injuries().at(GetParam())(data, address, random.child("more"));
     const auto found =
@@ -133,7 +137,7 @@ TEST(StorageWord, AWordOfEachSectorTellsWhatIsWrongWithASector) {
   int flips = 0;
   for (int trial = 0; trial < 1000; ++trial) {
     const RandomStream random(static_cast<std::uint64_t>(trial), "sector");
-    const WordAddress address{random.below(0, 8), below(random, 1, 1, 6), random.below(2, 60) * block_words};
+    const WordAddress address = drawn_address(random);
     auto data = block_of(address);
     ASSERT_TRUE(sectors_are_right(known, address, data));
     data[random.below(3, block_words)] ^= 1;
