@@ -38,6 +38,16 @@ std::string disks_of(const Judgement& j, std::int32_t node, const std::string& d
   return out.empty() ? "" : " (" + out + ")";
 }
 
+/// "; sdb took 12 ms for a request, 3 times ..." of what a case (`storage-slow-disk`) says of the node's
+/// disks.
+std::string slow_disk_of(const Judgement& j, std::int32_t node, const std::string& directory) {
+  const auto event = std::find_if(j.results.events.begin(), j.results.events.end(), [&](const auto& e) {
+    return e.kind == "storage-slow-disk" && e.entity == node && e.text.starts_with(directory + ": ");
+  });
+  if (node < 0 || event == j.results.events.end()) return "";
+  return "; " + event->text.substr(directory.size() + 2);
+}
+
 }  // namespace
 
 void name_storage_places(Judgement& j) {
@@ -47,8 +57,9 @@ void name_storage_places(Judgement& j) {
     const bool of_storage = series != nullptr && series->is_of(results::MetricClass::storage);
     const std::string directory = of_storage ? directory_of(*series) : "";
     if (directory.empty() || f.text.find(directory) != std::string::npos) continue;
+    const std::int32_t node = only_node(j, found);
     f.text.insert(std::min(f.text.find("; next:"), f.text.size()),
-                  "; in " + directory + disks_of(j, only_node(j, found), directory));
+                  "; in " + directory + disks_of(j, node, directory) + slow_disk_of(j, node, directory));
   }
 }
 

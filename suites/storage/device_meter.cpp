@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -56,14 +59,18 @@ std::vector<fs::path> disks_of_file(const std::string& file_path, int depth) {
 }
 
 /// Columns of /sys/block/*/stat (Documentation/block/stat.rst): sectors of 512 bytes, whatever the disk has.
-std::optional<Moved> counted_by(const fs::path& disk) {
-  constexpr std::uint64_t sector = 512;
+struct Stat {
+  std::uint64_t reads = 0, merged_reads = 0, sectors_read = 0, read_ms = 0;
+  std::uint64_t writes = 0, merged_writes = 0, sectors_written = 0, write_ms = 0;
+};
+std::optional<Stat> stat_of(const fs::path& disk) {
   std::istringstream columns(read_text((disk / "stat").string()).value_or(""));
-  std::uint64_t reads = 0, merged = 0, read = 0, read_ms = 0, writes = 0, merged_writes = 0, written = 0;
-  columns >> reads >> merged >> read >> read_ms >> writes >> merged_writes >> written;
+  Stat s;
+  columns >> s.reads >> s.merged_reads >> s.sectors_read >> s.read_ms;
+  columns >> s.writes >> s.merged_writes >> s.sectors_written >> s.write_ms;
   const std::string counts = read_text((disk / "queue/iostats").string()).value_or("1");
-  if (!columns || written == 0 || counts.starts_with("0")) return std::nullopt;
-  return Moved{sector * read, sector * written};
+  if (!columns || s.sectors_written == 0 || counts.starts_with("0")) return std::nullopt;
+  return s;
 }
 
 }  // namespace
@@ -76,12 +83,44 @@ std::vector<fs::path> disks_beneath(const std::string& directory) {
 std::optional<Moved> counted_by(const std::vector<fs::path>& disks) {
   Moved all;
   for (const fs::path& disk : disks) {
-    const auto one = counted_by(disk);
+    constexpr std::uint64_t sector = 512;
+    const auto one = stat_of(disk);
     if (!one) return std::nullopt;
-    all.read += one->read;
-    all.written += one->written;
+    all.read += sector * one->sectors_read;
+    all.written += sector * one->sectors_written;
   }
   return disks.empty() ? std::nullopt : std::optional(all);
+}
+
+std::vector<DiskWork> work_of(const std::vector<fs::path>& disks, bool write) {
+  std::vector<DiskWork> out;
+  for (const fs::path& disk : disks) {
+    const auto s = stat_of(disk).value_or(Stat{});
+    out.push_back({disk.filename().string(), static_cast<double>(write ? s.writes : s.reads),
+                   1e-3 * static_cast<double>(write ? s.write_ms : s.read_ms)});
+  }
+  return out;
+}
+
+std::string slow_member_of(const std::vector<DiskWork>& work) {
+  constexpr double least_requests = 100, counted_s = 0.02;
+  double most = 0;
+  for (const DiskWork& disk : work) most = std::max(most, disk.requests);
+  std::vector<std::pair<double, std::string>> taken;  // s of a request
+  for (const DiskWork& disk : work)
+    if (disk.requests >= std::max(least_requests, most / 10))
+      taken.emplace_back(disk.seconds / disk.requests, disk.disk);
+  if (taken.size() < 2) return "";
+  std::sort(taken.begin(), taken.end());
+  const auto [slowest, name] = taken.back();
+  taken.pop_back();
+  constexpr double least_s = 1e-6;  // of a request: the kernel tells sums in milliseconds
+  const double others = std::max(least_s, taken[taken.size() / 2].first);
+  if (slowest < slow_member * others || slowest * most < counted_s) return "";
+  std::vector<std::string> names;
+  for (const auto& other : taken) names.push_back(other.second);
+  return fmt::format("{} took {:.3g} ms for a request, {:.3g} times the {:.3g} ms of {}", name, 1e3 * slowest,
+                     slowest / others, 1e3 * others, fmt::join(names, ", "));
 }
 
 std::optional<Moved> counted_by_nfs(const std::string& mountstats, const std::string& point) {
@@ -120,6 +159,18 @@ DeviceMeter::DeviceMeter(const std::vector<std::string>& directories, const Comm
   std::sort(disks_.begin(), disks_.end());
   disks_.erase(std::unique(disks_.begin(), disks_.end()), disks_.end());
   before_ = counted();
+  read_before_ = work_of(disks_, false);
+  written_before_ = work_of(disks_, true);
+}
+
+std::string DeviceMeter::slow_disk(bool write) const {
+  std::vector<DiskWork> work = work_of(disks_, write);
+  const auto& before = write ? written_before_ : read_before_;
+  for (std::size_t i = 0; i < std::min(work.size(), before.size()); ++i) {
+    work[i].requests -= before[i].requests;
+    work[i].seconds -= before[i].seconds;
+  }
+  return slow_member_of(work);
 }
 
 std::optional<Moved> DeviceMeter::counted() const {

@@ -28,6 +28,21 @@ std::optional<Moved> counted_by(const std::vector<std::filesystem::path>& disks)
 /// /proc/self/mountstats; nothing where no NFS mount is there.
 std::optional<Moved> counted_by_nfs(const std::string& mountstats, const std::string& point);
 
+/// The requests of a disk that ended, and the time that each took, summed: with the time in the kernel's
+/// queue.
+struct DiskWork {
+  std::string disk;
+  double requests = 0, seconds = 0;
+};
+std::vector<DiskWork> work_of(const std::vector<std::filesystem::path>& disks, bool write);
+
+/// "sdb took 12.3 ms for a request, 3.1 times the 4 ms of sda, sdc" where a disk took `slow_member` times as
+/// long for a request as the median of the others or more; "" where none did, or they cannot be compared: one
+/// disk, or less than 100 requests of a disk. Disks with less than a tenth of the most requests (spares,
+/// write-mostly mirrors, the end of a concatenation) are left out.
+std::string slow_member_of(const std::vector<DiskWork>& work);
+inline constexpr double slow_member = 2;
+
 /// What they count from its construction on, for all processes of the machine: at least what this run moved.
 /// One rank of a node counts; the others have none.
 class DeviceMeter {
@@ -35,6 +50,8 @@ class DeviceMeter {
   DeviceMeter(const std::vector<std::string>& directories, const Communicator& node);
   /// Bytes read or written; NaN where they do not tell. Call when all ranks of the node are through.
   double moved(bool write) const;
+  /// Of several disks the one that is slower than the others, as `slow_member_of` tells it.
+  std::string slow_disk(bool write) const;
 
  private:
   std::optional<Moved> counted() const;
@@ -42,6 +59,7 @@ class DeviceMeter {
   std::vector<std::filesystem::path> disks_;
   std::set<std::string> nfs_;  ///< mount points
   std::optional<Moved> before_;
+  std::vector<DiskWork> read_before_, written_before_;
 };
 
 }  // namespace assay::storage

@@ -49,14 +49,16 @@ void Evidence::add(const Evidence& other) {
   server_cached = server_cached || other.server_cached;
   add_counted(module_moved, other.module_moved);
   add_counted(device_moved, other.device_moved);
+  if (slow_disk.empty()) slow_disk = other.slow_disk;
   gpu_path = std::max(gpu_path, other.gpu_path);
   for (std::size_t kind = 0; kind < damage.size(); ++kind) damage[kind] += other.damage[kind];
 }
 
 Json Evidence::to_json() const {
-  return {{"asked", asked},       {"verified", verified},           {"moved", moved},
-          {"resident", resident}, {"module_moved", module_moved},   {"gpu_path", static_cast<int>(gpu_path)},
-          {"damage", damage},     {"server_cached", server_cached}, {"device_moved", device_moved}};
+  return {{"asked", asked},        {"verified", verified},           {"moved", moved},
+          {"resident", resident},  {"module_moved", module_moved},   {"gpu_path", static_cast<int>(gpu_path)},
+          {"damage", damage},      {"server_cached", server_cached}, {"device_moved", device_moved},
+          {"slow_disk", slow_disk}};
 }
 
 Evidence Evidence::from(const Json& json) {
@@ -69,6 +71,7 @@ Evidence Evidence::from(const Json& json) {
   out.module_moved = counted_from(json.at("module_moved"));
   out.device_moved = counted_from(json.at("device_moved"));
   out.gpu_path = static_cast<GpuPath>(json.at("gpu_path").get<int>());
+  json.at("slow_disk").get_to(out.slow_disk);
   json.at("damage").get_to(out.damage);
   return out;
 }
@@ -121,6 +124,12 @@ void Evidence::tell_path(const std::string& where, const Case& c, Context& conte
                        fmt::format("{}: {}: the rate of {} is not judged", where, why, c.path()), entity);
 }
 
+void Evidence::tell_slow_disk(const std::string& where, const Case& c, Context& context, int entity) const {
+  if (!slow_disk.empty())
+    context.record.event("storage-slow-disk", fmt::format("{}: {} in {}", where, slow_disk, c.path()),
+                         entity);
+}
+
 bool Evidence::tell_cached_of(const Evidence& written, const Evidence& read_back, const std::string& where,
                               const Case& c, Context& context, int entity) {
   const Evidence& suspect = written.cold() ? read_back : written;
@@ -133,6 +142,7 @@ void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case
   store(row);
   if (!cold()) tell_cached(where, c, context, row.entity);
   if (on_gpus(c)) tell_path(where, c, context, row.entity);
+  tell_slow_disk(where, c, context, row.entity);
 }
 
 }  // namespace assay::storage

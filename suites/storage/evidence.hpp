@@ -23,6 +23,7 @@ struct Evidence {
   /// Bytes by the counters of the disks beneath or of the NFS client (DeviceMeter); NaN: they do not tell. Of
   /// a node.
   double device_moved = std::numeric_limits<double>::quiet_NaN();
+  std::string slow_disk;       ///< of several beneath a directory (DeviceMeter)
   bool server_cached = false;  ///< servers may have cached what was moved, see --storage.cache
   double resident = 0;         ///< largest share of a part in the page cache before it was read
   /// Bytes between files and GPUs by the counters of nvidia-fs; NaN: it does not tell. Of a node.
@@ -57,6 +58,8 @@ struct Evidence {
   static bool tell_cached_of(const Evidence& written, const Evidence& read_back, const std::string& where,
                              const Case& c, Context& context, int entity);
   void tell_path(const std::string& where, const Case& c, Context& context, int entity) const;
+  /// The disk that is slower than the others beneath the directory.
+  void tell_slow_disk(const std::string& where, const Case& c, Context& context, int entity) const;
   /// All of these.
   void report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const;
 };

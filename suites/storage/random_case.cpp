@@ -83,6 +83,7 @@ class RandomCase {
     // The kernel counts what it is given through the page cache, and nothing here waits until it is written.
     evidence_.moved = write_ && !file_.direct ? results::not_taken : meter.moved();
     evidence_.device_moved = disks.moved(write_);
+    evidence_.slow_disk = disks.slow_disk(write_);
     evidence_.asked = static_cast<double>(runs * batch_ * block_bytes);
     const double end = now_s();
     if (write_) verify_written();

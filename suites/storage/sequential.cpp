@@ -35,6 +35,7 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, doub
   SampleSeries series = sample(together.wrap(operation), together.wrap(plan));
   evidence.moved = meter.moved();
   evidence.device_moved = disks.moved(write);
+  evidence.slow_disk = disks.slow_disk(write);
   if (!write) evidence.resident = transfer.resident_share();
   evidence.asked = static_cast<double>(runs * transfer.chunk_bytes());
   const double begin = now_s();

@@ -129,6 +129,30 @@ TEST_F(StoragePlace, DisksCountTheirBytesInSectors) {
   put(two + "/stat", "5 0");
   EXPECT_FALSE(counted_by(disks));
   EXPECT_FALSE(counted_by({}));
+  put(one + "/queue/iostats", "1");
+  const auto read = work_of({root_ / one}, false), written = work_of({root_ / one}, true);
+  EXPECT_EQ(read[0].disk, "nvme1n1");
+  EXPECT_EQ(read[0].requests, 5);
+  EXPECT_DOUBLE_EQ(read[0].seconds, 0.007);
+  EXPECT_EQ(written[0].requests, 9);
+  EXPECT_DOUBLE_EQ(written[0].seconds, 0.008);
+}
+
+TEST(StorageDisks, OneOfSeveralIsNamedThatIsTwiceAsSlowAsTheOthers) {
+  const DiskWork a{"sda", 1000, 4}, c{"sdc", 1100, 4.1}, hot{"sdb", 1000, 12};
+  EXPECT_EQ(slow_member_of({a, hot, c}), "sdb took 12 ms for a request, 3 times the 4 ms of sdc, sda");
+  EXPECT_EQ(slow_member_of({hot, a}), "sdb took 12 ms for a request, 3 times the 4 ms of sda");
+  EXPECT_EQ(slow_member_of({a, c, {"sdb", 1000, 7.9}}), "") << "less than twice";
+  EXPECT_EQ(slow_member_of({a, c}), "");
+  EXPECT_EQ(slow_member_of({hot}), "") << "nothing to compare with";
+  EXPECT_EQ(slow_member_of({}), "");
+  EXPECT_EQ(slow_member_of({hot, {"sda", 90, 0.1}}), "")
+      << "hardly used: a spare, or the end of a concatenation";
+  EXPECT_EQ(slow_member_of({{"sda", 50, 0.1}, {"sdb", 50, 5}}), "") << "too few requests";
+  EXPECT_EQ(slow_member_of({{"sda", 1000, 0.001}, {"sdb", 1000, 0.003}}), "")
+      << "within the kernel's milliseconds";
+  EXPECT_EQ(slow_member_of({{"nvme0n1", 90000, 9}, {"nvme1n1", 90000, 27}}),
+            "nvme1n1 took 0.3 ms for a request, 3 times the 0.1 ms of nvme0n1");
 }
 
 TEST_F(StoragePlace, CountersOfTheNfsClientAreThoseOfTheMountAndOfItsServers) {

@@ -29,6 +29,9 @@ results::VerdictData with_a_slow_disk(const std::string& slow) {
                               std::to_string(2 * i) + "n1 M1, firmware 7; disk nvme" +
                               std::to_string(2 * i + 1) + "n1 M2; engine io_uring"});
   }
+  const std::string faster = " took 9 ms for a request, 3 times the 3 ms of nvme10n1 in local-read";
+  r.events.push_back({0, nodes[5], "storage-slow-disk", "/a: nvme11n1" + faster});
+  r.events.push_back({0, nodes[4], "storage-slow-disk", "/b: nvme9n1" + faster});
   add_selftest(r, "storage");
   return judge(r);
 }
@@ -41,6 +44,10 @@ TEST(VerdictStoragePlaces, ASlowDiskIsToldWithItsDirectoryAndWhatItIs) {
     EXPECT_EQ(f.name, "node5");
     EXPECT_THAT(f.text, HasSubstr("; in " + slow + " (disk nvme10n1 M1, firmware 7; disk nvme11n1 M2)"));
     EXPECT_THAT(f.text, Not(HasSubstr("engine")));
+    const std::string member =
+        "); nvme11n1 took 9 ms for a request, 3 times the 3 ms of nvme10n1 in local-read";
+    EXPECT_EQ(f.text.find(member) != std::string::npos, slow == "/a") << f.text;
+    EXPECT_THAT(f.text, Not(HasSubstr("nvme9n1 took")));
     const std::size_t next = f.text.find("; next:");
     EXPECT_TRUE(next == std::string::npos || next > f.text.find("; in /")) << f.text;
   }
