@@ -15,6 +15,7 @@
 
 #include "base/shell.hpp"
 #include "base/system.hpp"
+#include "results/disk.hpp"
 #include "verdict/history_index.hpp"
 
 namespace assay::cli {
@@ -243,9 +244,7 @@ std::string quoted_command_line(int argc, char** argv) {
 }
 
 void check_results_output(const std::string& option, const std::string& file, bool force) {
-  std::error_code ignored;
-  if (!force && std::filesystem::exists(file, ignored))
-    throw_usage(file + " exists: choose another name, or overwrite it with --force");
+  results::check_replaceable(file, force);
   check_writable(option, file);
 }
 

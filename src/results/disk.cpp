@@ -140,10 +140,24 @@ void reserve(const Path& path, std::uint64_t bytes) {
   if (std::uint64_t{info.f_bavail} * info.f_frsize < bytes) fail_io("write", path);
 }
 
+bool is_there(const Path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+constexpr const char* exists_already = " exists: choose another name, or overwrite it with --force";
+
+void check_replaceable(const Path& file, bool force) {
+  std::error_code none;
+  const auto target = std::filesystem::status(file, none);
+  if (std::filesystem::is_directory(target)) throw_usage(file.string() + " is a directory");
+  if (std::filesystem::is_other(target))
+    throw_usage(file.string() + " is a special file, of which no results file can be made");
+  if (!force && is_there(file)) throw_usage(file.string() + exists_already);
+}
+
 void publish(const Path& from, const Path& to, bool force) {
-  const auto exists = [&]() {
-    throw_usage(to.string() + " exists: choose another name, or overwrite it with --force");
-  };
+  const auto exists = [&]() { throw_usage(to.string() + exists_already); };
   if (force) {
     if (::rename(from.c_str(), to.c_str()) != 0) fail_io("create", to);
   } else if (::link(from.c_str(), to.c_str()) == 0) {

@@ -62,6 +62,13 @@ struct CheckedFile {
 /// Throws Error(data), or Error(usage) if there is no such file.
 CheckedFile check_hdf5(const InputFile& file);
 
+/// Whether something has this name, be it a symbolic link to nothing.
+bool is_there(const Path& path);
+
+/// Throws Error(usage) where no results file can be made of that name: it is a directory or a special file
+/// (which a rename would replace), or exists and there is no `force`.
+void check_replaceable(const Path& file, bool force);
+
 /// Gives the finished file `from` its name. Without `force` an existing `to` is left alone: Error(usage).
 void publish(const Path& from, const Path& to, bool force);
 

@@ -52,10 +52,7 @@ void recover(const Path& partial, const Path& file, bool force) {
   PartialReader reader(partial, Trust::others);
   const auto owner = read_owner(partial);
   if (owner && !(*owner == this_process(owner->run_id))) check_abandoned(partial, *owner);
-  if (std::filesystem::is_directory(out)) throw_usage(out.string() + " is a directory");
-  if (!force && std::filesystem::exists(out)) {
-    throw_usage(out.string() + " exists: choose another name, or overwrite it with --force");
-  }
+  check_replaceable(out, force);
   {
     const Workplace workplace(out);
     const Path merged = workplace.path() / "merged.h5";

@@ -52,11 +52,6 @@ void clear_stale(const Path& partial) {
     throw_usage("cannot remove " + partial.string() + ": it was not made by assay, or is not ours");
 }
 
-bool is_there(const Path& path) {
-  struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
 /// The merge as a person should hear of it when it fails.
 template <class F>
 void merging(const Path& partial, F&& merge) {
@@ -205,9 +200,7 @@ Writer Writer::create(const Path& file, const Start& start, bool force, const Pa
   impl->entities = start.entities.size();
   if (file.empty() || !file.has_filename())
     throw_usage("\"" + file.string() + "\" is no name for a results file");
-  if (std::filesystem::is_directory(file)) throw_usage(file.string() + " is a directory");
-  if (!force && is_there(file))
-    throw_usage(file.string() + " exists: choose another name, or overwrite it with --force");
+  check_replaceable(file, force);
   if (!force)
     check_no_partial(file);
   else if (is_there(impl->partial))
@@ -244,8 +237,7 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
   impl->file = info.file;
   impl->partial = partial_of(info.file);
   impl->force = force;
-  if (!force && is_there(impl->file))
-    throw_usage(impl->file.string() + " exists: choose another name, or overwrite it with --force");
+  check_replaceable(impl->file, force);
   const auto check = [&](const Start& then) {
     if (const std::string problem = resume_problem(then, start); !problem.empty())
       throw_usage("--resume " + impl->partial.string() + ": " + problem);

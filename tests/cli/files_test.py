@@ -4,7 +4,9 @@
 import csv
 import io
 import json
+import os
 import shutil
+import stat
 
 import harness
 from temporary_folder import temporary_folder
@@ -149,6 +151,16 @@ class Files(harness.CliTest):
             self.assert_error(["export", self.good, form, "-o", "/dev/full"], "--output: '/dev/full': No space", code=3)
         self.assert_error(["export", self.good, "--csv", "-o", "/nonexistent-folder/x.csv"],
                           "--output: '/nonexistent-folder/x.csv'")
+
+    def test_results_do_not_replace_special_files(self):
+        os.mkfifo(self.dir / "pipe")
+        (self.dir / "link.h5").symlink_to("pipe")
+        for name in ("pipe", "link.h5"):
+            for args in (["run", "--suites", "selftest", "--out"], ["simulate", "--nodes", "2", "-o"]):
+                with self.subTest(args):
+                    self.assert_error([*args, name, "--force"], "is a special file")
+        self.assertTrue(stat.S_ISFIFO((self.dir / "pipe").stat().st_mode))
+        self.assertTrue((self.dir / "link.h5").is_symlink())
 
     def test_verdict_with_limits_that_cannot_be_read(self):
         self.assert_error(["verdict", self.good, "--limits", "none.toml"], "--limits: 'none.toml'")
