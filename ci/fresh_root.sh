@@ -6,23 +6,25 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: ci/fresh_root.sh [SUITE] [--quick] [--mpich] [--cuda] [--keep]
+Usage: ci/fresh_root.sh [SUITE] [--quick] [--ci] [--mpich] [--cuda] [--keep]
 
 SUITE: bookworm (Debian 12, the default), trixie (Debian 13) or noble (Ubuntu 24.04). In a new root with nothing but apt and
 certificates: scripts/quickstart.sh, which must end with a verdict, then scripts/test.sh --strict.
 
   --quick  only quickstart.sh
+  --ci     instead: .ci/run, which runs both
   --mpich  instead: build with MPICH (libmpich-dev) and run the MPI tests
   --cuda   instead: build with the CUDA Toolkit 12.4 of Debian 13 (non-free) and look that the program has it
   --keep   leave the root where it is, and say where
 TEXT
 }
 
-suite=bookworm quick=0 mpich=0 cuda=0 keep=0
+suite=bookworm quick=0 ci=0 mpich=0 cuda=0 keep=0
 for word in "$@"; do
   case "$word" in
     bookworm | trixie | noble) suite=$word ;;
     --quick) quick=1 ;;
+    --ci) ci=1 ;;
     --mpich) mpich=1 ;;
     --cuda) cuda=1 suite=trixie ;;
     --keep) keep=1 ;;
@@ -126,6 +128,11 @@ if [ "$cuda" = 1 ]; then
     cmake --preset release -DASSAY_TESTS=OFF -DASSAY_CUDA=ON
     cmake --build build/release -j "$(nproc)" --target assay
     build/release/assay list devices | grep "built: CUDA 12.4"'
+  exit
+fi
+
+if [ "$ci" = 1 ]; then
+  timed '.ci/run' bash -c 'cd /assay && .ci/run'
   exit
 fi
 
