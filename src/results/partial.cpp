@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "base/error.hpp"
 #include "results/archive.hpp"
@@ -127,7 +128,10 @@ std::vector<Path> case_files(const Path& partial) {
   for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
     if (entries->path().extension() == ".h5") files.push_back(entries->path());
   }
-  std::sort(files.begin(), files.end());
+  // By number: a longer one is later. Names that are no numbers keep an order.
+  std::ranges::sort(files, {}, [](const Path& file) {
+    return std::pair(file.stem().string().size(), file.filename().string());
+  });
   return files;
 }
 

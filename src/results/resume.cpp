@@ -2,6 +2,7 @@
 #include "results/resume.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 
 #include "base/error.hpp"
@@ -78,8 +79,30 @@ std::string entities_problem(const std::vector<Entity>& then, const std::vector<
   return "";
 }
 
-std::string shown(const Json& object, const std::string& key) {
-  return object.contains(key) ? dump(object.at(key)) : "not set";
+/// The value of an option as it is typed.
+std::string typed(const Json& config, const std::string& key) {
+  const Json value = config.value(key, Json());
+  if (value.is_boolean()) return value == Json(true) ? "given" : "not given";
+  if (value.is_null() || value.empty() || value == Json("")) return "not given";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return dump(value);
+  std::string list;
+  for (const Json& item : value)
+    list += (list.empty() ? "" : ",") + (item.is_string() ? item.get<std::string>() : dump(item));
+  return list;
+}
+
+/// How one option differs. Of a file that an option names, its text is stored.
+std::string option_problem(const Json& then, const Json& now, const std::string& key) {
+  static const std::string absent = "not given";
+  std::string before = typed(then, key), after = typed(now, key), name = "--" + key;
+  if (then.value(key, Json()) == now.value(key, Json()) || (before == absent && after == absent)) return "";
+  if (key.ends_with("_text")) {
+    name = "--" + key.substr(0, key.size() - std::strlen("_text"));
+    if (before != absent && after != absent) return "the content of the file of " + name + " has changed";
+    (before == absent ? after : before) = "given";
+  }
+  return name + " is " + after + ", and was " + before;
 }
 
 /// The first key that differs, to explain a plan hash that does. What does not enter the hash is of no
@@ -95,10 +118,8 @@ std::string config_problem(const Json& then, const Json& now, bool fewer_nodes =
     for (const auto& item : json->items()) keys.insert(item.key());
   }
   for (const std::string& key : keys) {
-    if (harmless.contains(key) || (fewer_nodes && of_the_launch.contains(key)) ||
-        shown(then, key) == shown(now, key))
-      continue;
-    return differ("option " + key, shown(then, key), shown(now, key));
+    if (harmless.contains(key) || (fewer_nodes && of_the_launch.contains(key))) continue;
+    if (std::string problem = option_problem(then, now, key); !problem.empty()) return problem;
   }
   return "";
 }
