@@ -71,11 +71,13 @@ Topology local_topology() {
   return topology;
 }
 
-/// Every case with the levels that hold it; a star where the level requires it.
+/// Every case with the levels that hold it; a star where the level requires it, a plus where it is spare.
 std::string list_cases(const std::vector<CommandSpec>& commands, const Suites& suites) {
   const Topology topology = local_topology();
   const std::uint64_t memory = topology.nodes.front().memory_available_bytes / 2 / shown_ranks;
-  std::string out = "Cases, with the levels that hold them (* = required there)\n";
+  std::string out =
+      "Cases, with the levels that hold them (* = required there; + = self-test, only if\n"
+      "--cases or an option leaves out all other cases that contain it)\n";
   for (const auto& suite : suites) {
     if (suite->hidden()) continue;
     std::vector<std::string> order;
@@ -87,7 +89,7 @@ std::string list_cases(const std::vector<CommandSpec>& commands, const Suites& s
       const Config config = make_config(option_values(parsed), {std::string(suite->name())}, {});
       for (const Case& c : suite->plan({config, topology, memory, 1})) {
         if (!levels.contains(c.name)) order.push_back(c.name);
-        levels[c.name] += fmt::format(" {}{}", level, c.required ? "*" : "");
+        levels[c.name] += fmt::format(" {}{}", level, c.spare ? "+" : c.required ? "*" : "");
       }
     }
     for (const std::string& name : order) {

@@ -233,7 +233,7 @@ namespace {
 bool tests_checker(const Case& c) { return !c.checkers.empty() || c.parameters.contains("checker"); }
 
 /// Those of a suite that --cases selects. What its checker finds counts only once the checker has been
-/// tested, so the cheapest case that does so comes with them.
+/// tested, so the cheapest case that does so comes with them: a spare one, where the suite has it.
 std::vector<Case> cases_of(const Suite& suite, const PlanInput& input) {
   std::vector<Case> cases;
   std::optional<Case> self_test;
@@ -243,7 +243,7 @@ std::vector<Case> cases_of(const Suite& suite, const PlanInput& input) {
     const bool tester = tests_checker(c), runs = c.not_applicable.empty();
     c.checkers = suite.checkers();
     c.faults = suite.fault_points();
-    if (selected(c, input.config)) {
+    if (!c.spare && selected(c, input.config)) {
       applies = applies || runs;
       tested = tested || (tester && runs);
       cases.push_back(std::move(c));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "suite/suite.hpp"
@@ -22,6 +23,10 @@ struct OwnBandwidth {
 void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own);
 /// Dependent loads by one thread, devices of a node in turns.
 void run_latency(const Case& c, Context& context);
+/// The region that the test of the patterns' checker changes a word of.
+inline constexpr std::uint64_t selftest_bytes = std::uint64_t{512} << 10;
+/// That test alone.
+void run_selftest(const Case& c, Context& context);
 /// A RAM pattern over the whole of the case's bytes, all ranks at once.
 void run_pattern(const Case& c, Context& context, const OwnBandwidth& own);
 /// GPUs: memory inside the processor, on every multiprocessor (parameter `onchip`: l1, shared or l2).

@@ -75,6 +75,7 @@ class Planner {
     }
     add_latency();
     add_patterns();
+    add_selftest();
     for (Case& c : memory::gpu_cases(input_, alone_, together_, turns_)) cases_.push_back(std::move(c));
     std::stable_sort(cases_.begin(), cases_.end(),
                      [](const Case& a, const Case& b) { return a.required > b.required; });
@@ -217,6 +218,21 @@ class Planner {
     cases_.push_back(std::move(c));
   }
 
+  /// Bandwidth without a pattern needs no more of one than the test of its checker.
+  void add_selftest() {
+    Case c;
+    set_mode(c, true);
+    c.name = "selftest-memory";
+    c.operation = "selftest";
+    c.required = c.spare = true;
+    c.bytes = memory::selftest_bytes;
+    c.seconds = c.min_seconds = 0.01;
+    c.parameters["checker"] = "memory";
+    if (c.bytes > input_.memory_per_rank_bytes)
+      c.not_applicable = too_little_memory(c.bytes, input_.memory_per_rank_bytes);
+    cases_.push_back(std::move(c));
+  }
+
   const PlanInput& input_;
   LevelPlan level_;
   double bandwidth_;
@@ -275,6 +291,7 @@ std::vector<results::MetricSpec> MemorySuite::metrics() const { return memory::m
 std::vector<Case> MemorySuite::plan(const PlanInput& input) const { return Planner(input).cases(); }
 
 void MemorySuite::run(const Case& c, Context& context) {
+  if (c.operation == "selftest") return memory::run_selftest(c, context);
   if (c.operation == "pattern") return memory::run_pattern(c, context, own_);
   if (c.operation == "onchip") return memory::run_on_chip(c, context);
   if (c.operation == "copy") return memory::run_copy(c, context);

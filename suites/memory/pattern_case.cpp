@@ -27,7 +27,7 @@ using kernels::Sweep;
 /// Detection test: a word of a small region is changed behind the back of the verifying sweep, which must
 /// count exactly one error, at that word.
 results::SelftestRow selftest(std::uint64_t* words, std::size_t count, Context& context) {
-  count = std::min<std::size_t>(count, 64 * 1024);
+  count = std::min<std::size_t>(count, selftest_bytes / sizeof(std::uint64_t));
   const RandomStream random = context.random.child("selftest");
   const kernels::Data data{kernels::Background::own_address, random.key(), 0, false};
   Sweep write, verify;
@@ -258,6 +258,20 @@ class PatternRun {
 };
 
 }  // namespace
+
+void run_selftest(const Case& c, Context& context) {
+  const double begin = now_s();
+  context.device.reserve(c.bytes);
+  auto* words = reinterpret_cast<std::uint64_t*>(context.device.arena().data());
+  const results::SelftestRow found = selftest(words, c.bytes / sizeof(std::uint64_t), context);
+  context.record.selftest(found);
+  context.record.declare(metrics().of("selftest", "detected"));
+  auto& row = context.record.add_row(context.device_entity);
+  row.t = {context.since_start(begin)};
+  row.block = {0};
+  row.values["detected"] = {static_cast<double>(found.counted)};
+  context.record.add_time(0, 0, now_s() - begin);
+}
 
 void run_pattern(const Case& c, Context& context, const OwnBandwidth& own) {
   for (const char* name : {"bandwidth", "errors", "coverage"})

@@ -83,6 +83,7 @@ class List(harness.CliTest):
         self.assertRegex(self.assay("list", "suites").stdout, r"\n  gemm +\S")
         self.assertRegex(self.assay("list", "metrics").stdout, r"FLOP/s +higher")
         cases = self.assay("list", "cases")
+        self.assertRegex(cases.stdout, r"memory/selftest-memory +smoke\+ quick\+")
         self.assert_code(cases, 0)
         self.assertRegex(cases.stdout, r"\n  gemm/\S+ .*smoke")
         self.assertNotIn("Metrics", cases.stdout)

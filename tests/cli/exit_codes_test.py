@@ -57,14 +57,18 @@ class ExitCodes(harness.CliTest):
                 self.assertRegex(result.stdout, "nothing was measured: " + why)
 
     def test_cases_bring_the_self_tests_that_they_need(self):
-        for suites, cases, brought in [("memory", "memory/triad*", "memory/pattern-"), ("gemm", "*-alone", "gemm/fp"),
+        for suites, cases, brought in [("memory", "memory/triad*", "memory/selftest-memory "), ("gemm", "*-alone", "gemm/fp"),
                                        ("train", "train/*-lockstep", "train/selftest-train")]:
             with self.subTest(cases):
                 plan = self.assay("plan", "--suites", suites, "--cases", cases, *(["--train.preset", "tiny"] if suites == "train" else []))
                 self.assert_code(plan, 0)
                 self.assertIn(brought, plan.stdout)
+                self.assertNotIn("memory/pattern-", plan.stdout)
         run = self.assay("run", "--level", "smoke", "--quiet", "--launcher", "none", "--out", "r.h5", *harness.LITTLE_MEMORY,
                          "--suites", "memory,gemm", "--cases", "gemm/*-alone")
+        self.assert_code(run, 0)
+        run = self.assay("run", "--level", "smoke", "--quiet", "--launcher", "none", "--out", "s.h5", *harness.memory_beside_caches(1),
+                         "--suites", "memory", "--memory.patterns", "none")
         self.assert_code(run, 0)
 
     def test_a_suite_of_which_only_self_tests_ran_is_a_note_beside_others(self):

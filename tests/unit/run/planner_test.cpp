@@ -136,6 +136,26 @@ TEST(Plan, LaterPassesAreOpportunisticAndComeAfterTheFirst) {
   EXPECT_FALSE(plan.cases[3].required);
 }
 
+TEST(Plan, ASpareSelfTestComesWhereNoOtherCaseTestsTheChecker) {
+  std::vector<Case> cases = {make("rate", Stage::world, 1, true), make("pattern", Stage::world, 1, true),
+                             make("selftest", Stage::world, 0.01, true)};
+  cases[1].parameters["checker"] = cases[2].parameters["checker"] = "words";
+  cases[2].spare = true;
+  const auto planned = [&](const std::string& glob) {
+    Config config = config_of(Level::quick);
+    config.cases_glob = glob;
+    std::set<std::string> names;
+    for (const Case& c : make_plan(config, nodes_of({8 * gib}, 1), suite_with(cases)).cases)
+      names.insert(c.name);
+    return names;
+  };
+  EXPECT_EQ(planned("*"), (std::set<std::string>{"rate", "pattern"}));
+  EXPECT_EQ(planned("pattern"), (std::set<std::string>{"pattern"}));
+  EXPECT_EQ(planned("rate"), (std::set<std::string>{"rate", "selftest"}));
+  cases[1].not_applicable = "too little memory";
+  EXPECT_EQ(planned("*"), (std::set<std::string>{"rate", "pattern", "selftest"}));
+}
+
 TEST(Plan, NothingMatchingIsAUsageError) {
   Config config = config_of(Level::quick);
   config.cases_glob = "fixed/nothing*";

@@ -229,7 +229,9 @@ TEST(MemoryPlan, OptionsChooseAndBadOnesAreNamed) {
   const auto cases =
       plan_of(Level::quick, {}, gib,
               {{"memory.patterns", {"none"}}, {"memory.ops", {"copy,read"}}, {"memory.modes", {"alone"}}});
-  ASSERT_EQ(cases.size(), 3u);
+  ASSERT_EQ(cases.size(), 4u);
+  ASSERT_NE(find(cases, "selftest-memory"), nullptr);
+  EXPECT_TRUE(find(cases, "selftest-memory")->spare);
   EXPECT_NE(find(cases, "copy-alone"), nullptr);
   EXPECT_NE(find(cases, "read-alone"), nullptr);
   EXPECT_NE(find(cases, "latency-alone"), nullptr);

@@ -292,6 +292,21 @@ TEST(MemoryRun, ErrorsAreCountedBeyondWhatIsRecorded) {
   EXPECT_LE(b.record.records_.size(), 1000u);
 }
 
+TEST(MemoryRun, TheSelfTestAloneFindsTheChangedWord) {
+  Case c;
+  c.suite = "memory";
+  c.operation = "selftest";
+  c.name = "selftest-memory";
+  c.bytes = memory::selftest_bytes;
+  Bench b = bench();
+  b.run(suite(), c);
+  ASSERT_EQ(b.record.selftest_.size(), 1u);
+  const results::SelftestRow& found = b.record.selftest_[0];
+  EXPECT_EQ(std::tuple(found.injected, found.caught, found.located, found.counted), std::tuple(1, 1, 1, 1));
+  EXPECT_EQ(b.record.rows_.at(0).values.at("detected"), std::vector<double>{1});
+  EXPECT_EQ(b.record.miscompares(), 0u);
+}
+
 TEST(MemoryRun, WhatADeviceThrowsArrivesAndABlindCheckerShows) {
   Bench broken = bench();
   broken.device.after_stream = [](StreamOp, double*, std::size_t) {
