@@ -51,7 +51,7 @@ std::string counts_text(const Results& r) {
       r.cases, [](const results::CaseData& c) { return results::retest_number(c.name) > 0; }));
   out += fmt::format("\ncases          {} of {} planned, {} not applicable, {} measured again\n",
                      r.cases.size() - retests, planned, r.plan.size() - planned, retests);
-  out += fmt::format("miscompares    {}\n", r.errors.size());
+  out += fmt::format("wrong values   {}\n", r.errors.size());
   out += fmt::format("counters       {} rows, {} changed, {} unreadable, {} unsupported\n", r.counters.size(),
                      changed, unreadable, unsupported);
   std::size_t samples = 0;
@@ -105,6 +105,9 @@ std::string inspect_text(const Results& r, const std::string& file, const Style&
                                    c.required ? ", required" : "", c.entities(), c.kind, c.samples(),
                                    format_seconds(c.shares.timed_s), format_seconds(c.shares.wall_s));
     if (!c.reason.empty()) head += ": " + c.reason;
+    const auto* known = headline(c);
+    const std::string reduced = known == nullptr ? "" : reduced_words(c, *known);
+    if (!reduced.empty()) head += "; " + reduced;
     std::string text = wrap(head, width, 4);
     const auto at = text.find(": " + state);
     if (at != std::string::npos) text.replace(at + 2, state.size(), paint(word, state, style));

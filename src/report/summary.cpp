@@ -156,7 +156,9 @@ std::string case_line(const Results& results, const CaseData& c, std::size_t wid
     if (const std::string wrong = errors_words(results, c, *m); !wrong.empty()) return line(title + wrong);
   std::string text = title + format_quantity(d.median, m->unit);
   if (!std::isnan(d.spread)) text += ", spread " + percent_words(d.spread);
-  return line(text + share_words(results, c) + worst_words(results, d));
+  const std::string reduced = reduced_words(c, *m);
+  return line(text + share_words(results, c) + worst_words(results, d) +
+              (reduced.empty() ? "" : "; " + reduced));
 }
 
 std::string suites_text(const Results& results, const VerdictData& verdict, const std::string& file,

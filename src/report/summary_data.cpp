@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/summary_data.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "results/case_name.hpp"
 
@@ -121,6 +124,30 @@ const results::Metric* headline(const results::CaseData& c) {
     if (m.role == results::Role::metric && m.better != results::Better::none) return &m;
   }
   return nullptr;
+}
+
+std::string reduced_words(const results::CaseData& c, const results::Metric& headline) {
+  // Steps to a size are of this factor or more; a vector that is shared out among ranks may lose a few bytes.
+  constexpr double reduced = 0.5;
+  const auto sizes = std::ranges::find(c.metrics, "message_bytes", &results::Metric::name);
+  const auto planned = c.parameters.find("bytes");
+  if (sizes == c.metrics.end() || planned == c.parameters.end() || !planned->is_number()) return "";
+  const auto values = sizes->values.held();
+  double least = reduced * planned->get<double>();
+  std::size_t parts = 0;
+  for (std::size_t row = 0; row < c.entity.size(); ++row) {
+    const std::vector<double> used = row_samples(c, *sizes, values, row);
+    const auto smallest = std::ranges::min_element(used);
+    if (smallest == used.end() || *smallest > reduced * planned->get<double>()) continue;
+    least = std::min(least, *smallest);
+    ++parts;
+  }
+  if (parts == 0) return "";
+  const std::string whom =
+      parts == c.entity.size() ? "" : fmt::format(" in {} of {} parts", parts, c.entity.size());
+  return fmt::format("size reduced to {}{} to fit the time{}",
+                     format_bytes(static_cast<std::uint64_t>(least)), whom,
+                     headline.unit == "s" ? ", times extrapolated" : "");
 }
 
 std::string short_link(std::string name) {

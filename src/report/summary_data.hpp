@@ -44,6 +44,10 @@ std::map<std::string, results::SelftestRow> selftest_sums(const results::Results
 /// The metric a case is known by: the first with a direction that is no covariate; nullptr if there is none.
 const results::Metric* headline(const results::CaseData& c);
 
+/// Of a case that slow parts ran with less than its `bytes`: "size reduced to 128 KiB to fit the time", of
+/// how many parts, and that a time was extrapolated. Empty of others.
+std::string reduced_words(const results::CaseData& c, const results::Metric& headline);
+
 /// The name of a link, with the node said once where both ends are in it: "vm/cores0>cores1".
 std::string short_link(std::string name);
 
