@@ -5,22 +5,22 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--cores N] [--image IMAGE]
+Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--cores N] [--memory N] [--image IMAGE]
 
 Prints a job script. SYSTEM: slurm, pbs, lsf, flux, kubernetes (an MPIJob of the MPI operator). KIND: acceptance, nightly, soak.
 All of them start scripts/KIND.sh, where the work is; settings come from ASSAY_SITE or /etc/assay/site.conf.
 
 The soak is a chain of jobs in Slurm, and elsewhere one job for all of its segments: as many as the settings say now.
 
-Whole nodes are asked for. How many ranks a node gets is found out there: one per GPU, else one per socket (ASSAY_RANKS).
+The job requests whole nodes. The number of ranks is determined on the node: one per GPU, else one per socket (ASSAY_RANKS).
 
-  --nodes N      nodes to ask for (default: what the command line of the batch system says; kubernetes: 4)
-  --gpus N       GPUs of a node, 0 for none. pbs, lsf and kubernetes give a job only those it asks for, so there it must be said;
-                 slurm and flux give a job that has the node for itself all of them
-  --cores N      cores of a node. pbs gives a job only those it asks for, so there it must be said; kubernetes: that a node has
-                 free (default: 8); the others give all
-  --memory N     kubernetes: GiB of memory that a node has free (default: 32)
-  --image IMAGE  kubernetes: the container image with assay in it
+  --nodes N      nodes to request (default: slurm what sbatch is told, pbs, lsf and flux 1, kubernetes 4)
+  --gpus N       GPUs of a node, 0 for none. Required with pbs, lsf and kubernetes, which allocate only the GPUs requested;
+                 slurm and flux allocate all GPUs of a node that a job has for itself
+  --cores N      cores of a node. Required with pbs, which allocates only the cores requested; kubernetes: free cores of a
+                 node (default: 8); the others allocate all
+  --memory N     kubernetes: free memory of a node in GiB (default: 32)
+  --image IMAGE  kubernetes: the container image with assay in it (default: assay:latest)
 
 scripts/slurm/*.sbatch are these scripts for Slurm. Only those for Slurm have been run; of the others, the syntax is checked.
 TEXT
@@ -59,9 +59,9 @@ done
 row=$(kinds | grep "^$kind|" || true)
 [ -n "$row" ] || wrong "KIND is acceptance, nightly or soak, not '$kind'"
 case "$system" in
-  pbs | lsf | kubernetes) [ -n "$gpus" ] || wrong "$system gives a job only the GPUs it asks for: say --gpus N (0 where nodes have none)" ;;
+  pbs | lsf | kubernetes) [ -n "$gpus" ] || wrong "$system allocates only the GPUs requested: say --gpus N (0 where nodes have none)" ;;
 esac
-[ "$system" != pbs ] || [ -n "$cores" ] || wrong 'pbs gives a job only the cores it asks for: say --cores N, the cores of a node'
+[ "$system" != pbs ] || [ -n "$cores" ] || wrong 'pbs allocates only the cores requested: say --cores N, the cores of a node'
 IFS='|' read -r _ minutes ahead what <<<"$row"
 if [ "$kind" = soak ] && [ "$system" != slurm ]; then
   site_settings

@@ -11,10 +11,10 @@ Usage: scripts/nightly.sh [--quiet] [RUN OPTIONS...]
 Runs assay, judges the run against the history of this site, and puts it there. In RESULTS (setting ASSAY_RESULTS):
 
   DATE/nightly-JOB/   run.h5 verdict.txt verdict.json report.html nodes.txt junit.xml assay.prom summary.txt run.log of one night
-  history/            the results files that later nights are held against, and their index
+  history/            the results files that later nights are compared with, and their index
   log                 one line a night
 
-Prints the summary, gives it to ASSAY_NOTIFY, writes ASSAY_PROM, and on a FAIL does with the nodes what ASSAY_DRAIN
+Prints the summary, gives it to ASSAY_NOTIFY, writes ASSAY_PROM, and on a FAIL drains nodes as ASSAY_DRAIN
 says. Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all). Two nights never overlap.
 
   --quiet  print nothing when the night passed, so that cron sends no mail

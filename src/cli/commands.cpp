@@ -147,7 +147,7 @@ CommandSpec compare_command_spec() {
           {"assay compare before.h5 after.h5", "assay compare monday/ tuesday/ --cases 'memory/*'",
            "assay compare a1.h5,a2.h5 b1.h5,b2.h5 --margin 0.5%"},
           "Exit codes: 0 SAME or FASTER, 1 SLOWER, 3 AMBIGUOUS, INCOMPARABLE or\n"
-          "INSUFFICIENT (fewer than four nodes a side), 4 when the input cannot be read."};
+          "INSUFFICIENT (fewer than four nodes or runs a side), 4 when the input cannot be\nread."};
 }
 
 CommandSpec export_command_spec() {

@@ -87,7 +87,7 @@ std::string options_help(const CommandSpec& command) {
 
 std::string help_text(const std::vector<CommandSpec>& commands) {
   std::string out =
-      "assay tests a cluster and every node, device and NIC in it, and names what is slow,\nwrong or "
+      "assay tests a cluster and every node, device and NIC in it, and names what is\nslow, wrong or "
       "missing.\n\n"
       "Usage: assay COMMAND [OPTIONS]\n       mpirun -n N assay run [OPTIONS]\n\nCommands:\n";
   for (const CommandSpec& command : commands) out += wrapped("  " + command.name, command.summary, 14);

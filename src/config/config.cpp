@@ -207,6 +207,7 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.expect_ranks = counted(values, "expect-ranks");
   config.expect_devices = counted(values, "expect-devices");
   config.threads = counted(values, "threads");
+  counted(values, "relaunch", 0);
   config.telemetry_hz = values.has("telemetry-hz")     ? values.number("telemetry-hz")
                         : config.level == Level::smoke ? 0
                                                        : 1;

@@ -79,11 +79,12 @@ std::vector<OptionSpec> where_to_run() {
           "one or more per line; ranks of other nodes stay idle"),
       option("exclude", text, "", "NODES|FILE",
              "leave these nodes of the launch out; a file holds one or more per line"),
-      presentation(
-          option("launcher", text, "", "CMD",
-                 "command that starts the ranks, e.g. 'srun --mpi=pmix -N 16'; {exclude} in it stands for "
-                 "nodes to leave out; this process stays outside MPI. Default without a launcher: mpirun "
-                 "with a rank per GPU, else per socket; none: this process is the only rank")),
+      presentation(option(
+          "launcher", text, "", "CMD",
+          "command that starts the ranks, e.g. 'srun --mpi=pmix -N 16'; {exclude} in it stands for "
+          "nodes to leave out; this process stays outside MPI. If neither this option is given nor a "
+          "launcher has started assay: mpirun on this machine with a rank per GPU, else per socket; none: "
+          "this process is the only rank")),
       presentation(option("relaunch", integer, "2", "N",
                           "with a launcher: launch again up to N times without nodes that were lost, within "
                           "the level's time; not a soak of several segments")),

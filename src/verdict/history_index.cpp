@@ -159,7 +159,7 @@ std::vector<Snapshot> read_runs(const std::string& path, IndexUse use) {
   const fs::path at(path);
   const bool partial = path.ends_with(".partial") || path.ends_with(".partial/");
   std::vector<Snapshot> runs;
-  if (!fs::exists(at, code)) bad(path + ": no such file or directory");
+  if (!fs::exists(at, code)) bad("cannot read " + path + ": No such file or directory");
   if (fs::is_directory(at, code) && !partial) {
     runs = read_folder(at, use);
   } else if (at.filename() == index_name || at.extension() == ".index") {

@@ -324,8 +324,8 @@ std::vector<OptionSpec> AllreduceSuite::options() const {
       "allreduce.variants",
       OptionKind::choices,
       "plain",
-      "how buffers lie and operations start: apart; in place; known to NCCL (registered by each rank, or "
-      "symmetric on all); as a CUDA graph",
+      "buffers and start of the operations: input and output apart, in place, registered with NCCL by each "
+      "rank, in a symmetric window of NCCL, or operations started as a CUDA graph",
       {"plain", "in-place", "registered", "symmetric", "graph"},
       "NAMES"};
   return specs;

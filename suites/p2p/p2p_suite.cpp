@@ -205,8 +205,8 @@ std::vector<OptionSpec> P2pSuite::options() const {
   specs[3] = {"p2p.rounds",
               OptionKind::integer,
               "0",
-              "rounds of disjoint pairs per case; across more than 64 nodes up to all "
-              "meetings of two nodes (0: by level)",
+              "rounds of disjoint pairs per case (0: by level); above 64 nodes at most those in which all "
+              "pairs of nodes meet once",
               {},
               "N"};
   specs[4] = {"p2p.transport",

@@ -73,15 +73,14 @@ std::vector<OptionSpec> StorageSuite::options() const {
   cache.allowed = {"around", "through"};
   OptionSpec servers =
       option("storage.servers", OptionKind::choice, "auto",
-             "what tells the servers of shared directories; auto: lfs, beegfs-ctl or the mounts, by "
-             "the type of the file system; paths: each directory is a server; none: no such case",
+             "how the servers of shared directories are found; auto: by lfs, beegfs-ctl or the mounts, "
+             "depending on the file system; paths: each directory is a server; none: they are not measured",
              "");
   servers.allowed = {"auto", "lustre", "beegfs", "paths", "none"};
   std::vector<OptionSpec> specs = {
       option("storage.paths", OptionKind::list, "",
              "absolute directories to measure; those on network file systems count as shared by all nodes, "
-             "which "
-             "shared:DIR and local:DIR say otherwise; without any nothing is measured",
+             "others as local; shared:DIR and local:DIR override that; without any nothing is measured",
              "DIR"),
       option("storage.space", OptionKind::bytes, "",
              "limit of bytes written in each; default a tenth of the free space", "BYTES"),

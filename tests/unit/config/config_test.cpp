@@ -78,6 +78,7 @@ TEST(Config, RefusesCombinationsThatContradict) {
 
 TEST(Config, RefusesNumbersOutOfRange) {
   EXPECT_THAT(failure({{"expect-nodes", {"0"}}}), names({"--expect-nodes: 0", "1"}));
+  EXPECT_THAT(failure({{"relaunch", {"-1"}}}), names({"--relaunch: -1", "0"}));
   EXPECT_THAT(failure({{"expect-ranks", {"-3"}}}), names({"--expect-ranks: -3", "1"}));
   EXPECT_THAT(failure({{"threads", {"0"}}}), names({"--threads: 0", "1"}));
   EXPECT_THAT(failure({{"seed", {"-1"}}}), names({"--seed: -1", "0"}));
