@@ -56,7 +56,7 @@ std::string metric_facts(const MetricEvidence& m) {
     text += fmt::format(" ({} to {})", format_quantity(m.low, m.unit), format_quantity(m.high, m.unit));
   text += fmt::format(", n={}", m.n);
   if (!std::isnan(m.peers_deficit))
-    text += fmt::format("; {} peers {}, deficit {}, {} of {} from the slow end", m.of - 1,
+    text += fmt::format("; {} {}, deficit {}, {} of {} from the slow end", plural(m.of - 1, "peer"),
                         format_quantity(m.peers, m.unit), percent_text(m.peers_deficit), m.rank, m.of);
   if (!std::isnan(m.baseline))
     text += fmt::format("; baseline {}, deficit {}", format_quantity(m.baseline, m.unit),

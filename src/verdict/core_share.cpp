@@ -103,7 +103,7 @@ void attribute(Judgement& j, Found& found, std::int32_t part, const Shares& shar
            percent(shares.others) + "): ";
   f.text += !quota.empty()    ? quota + "; next: raise it"
             : process.empty() ? "its core was shared, but no other process is visible on it"
-                              : "its core was shared, also on it " + process + "; next: end it, test again";
+                              : "its core was shared with " + process + "; next: end it, test again";
   if (f.severity == "INFO" || f.reference_kind == "limit") return;  // a contract says what it says
   f.kind = quota.empty() ? "shared-core" : "quota";
   f.action = "CONFIG";

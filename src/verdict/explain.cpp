@@ -159,7 +159,7 @@ bool about(const results::Finding& f, const EntityIndex& entities, const std::se
 std::optional<Explanation> explain(const results::Results& results, const results::VerdictData& verdict,
                                    const Options& options, const std::string& name) {
   const auto found = std::find_if(results.entities.begin(), results.entities.end(), [&](const auto& e) {
-    return e.name == name || (!e.id.empty() && e.id == name);
+    return e.name == name || (!e.id.empty() && e.id == name) || e.name == e.kind + ":" + name;
   });
   if (found == results.entities.end()) return std::nullopt;
   Judgement j(results, options);

@@ -260,7 +260,8 @@ void join_lost_nodes(Judgement& j, std::size_t from) {
     whole.action = lead.finding.action;
     whole.evidence = lead.finding.evidence;
     whole.members = lead.finding.members;
-    whole.text = whole.name + ": all of its " + std::to_string(rows.size()) + " parts: " + lead.finding.text;
+    whole.text = whole.name + ": all of its " + std::to_string(rows.size()) + " parts " +
+                 (lead.finding.kind == "hang" ? "hung" : "were lost") + ", the first: " + lead.finding.text;
     lead.finding = std::move(whole);
     lead.rows.assign(rows.begin(), rows.end());
     lead.rows.push_back(node);

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdio>
 #include <set>
+#include <utility>
 
+#include "base/units.hpp"
 #include "results/described.hpp"
 #include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
@@ -48,7 +50,16 @@ struct ValueGroup {
   std::vector<std::int32_t> rows;
 };
 
-std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows,
+/// A number of a column, with the unit that the column's name ends in.
+std::string amount_text(const std::string& column, double value) {
+  if (ends_with(column, "_bytes") && value >= 0) return format_bytes(static_cast<std::uint64_t>(value));
+  for (const auto& [ending, unit] :
+       {std::pair("_bytes_per_s", "B/s"), std::pair("_hz", "Hz"), std::pair("_w", "W")})
+    if (ends_with(column, ending)) return format_quantity(value, unit);
+  return number_text(value);
+}
+
+std::vector<ValueGroup> value_groups(const std::string& column, const std::vector<std::int32_t>& rows,
                                      const std::vector<double>& values) {
   std::vector<std::pair<double, std::int32_t>> sorted;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -58,7 +69,7 @@ std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows,
   std::vector<ValueGroup> groups;
   for (const auto& [value, row] : sorted) {
     if (groups.empty() || !near(groups.back().number, value))
-      groups.push_back({number_text(value), value, {}});
+      groups.push_back({amount_text(column, value), value, {}});
     groups.back().rows.push_back(row);
   }
   return groups;
@@ -182,7 +193,7 @@ void judge_value_groups(Judgement& j, const Majority& of, const std::string& col
 
 void judge_column(Judgement& j, const Majority& of, const std::string& column,
                   const std::vector<std::int32_t>& rows, const std::vector<double>& values) {
-  judge_value_groups(j, of, column, value_groups(rows, values));
+  judge_value_groups(j, of, column, value_groups(column, rows, values));
 }
 
 void judge_column(Judgement& j, const Majority& of, const std::string& column,

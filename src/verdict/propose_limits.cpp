@@ -115,7 +115,8 @@ ProposedLimits propose_limits(const results::Results& results, const std::string
   out.text = "# Limits proposed by assay verdict --write-limits from " + file + " (" + results.info.started +
              ", level " + results.info.level + ", " + state + ", " +
              std::to_string(j.entities.nodes().size()) +
-             " nodes).\n# Every part of that run meets them. Check them before use as a contract.\n\n";
+             (j.entities.nodes().size() == 1 ? " node" : " nodes") +
+             ").\n# Every part of that run meets them. Check them before use as a contract.\n\n";
   for (const auto& s : j.series) {
     if (!s.judged || !results::is_measurement(s.suite, s.stage)) continue;
     std::map<std::string, std::vector<const SeriesRow*>> by_model;

@@ -33,6 +33,13 @@ class Explain(compare_test.FleetTest):
     def test_the_exit_code_is_that_of_the_verdict(self):
         self.assertEqual(self.assay("verdict", "a.h5", "--explain", "node3").returncode, self.assay("verdict", "a.h5").returncode)
 
+    def test_a_switch_is_found_by_the_name_that_the_summary_prints(self):
+        run = self.assay("simulate", "--nodes", "32", "--leaves", "4", "--metrics", "p2p", "--fault", "slow:leaf=3,percent=30", "-o", "n.h5")
+        self.assertIn("switch FAIL (L3)", run.stdout)
+        told = [self.assay("verdict", "n.h5", "--explain", name).stdout for name in ("L3", "switch:L3")]
+        self.assertIn("switch L3: FAIL", told[0])
+        self.assertEqual(*told)
+
     def test_an_unknown_name(self):
         self.assert_error(["verdict", "a.h5", "--explain", "nod3"], "--explain: a.h5 'nod3' node3")
         (self.dir / "all").mkdir()

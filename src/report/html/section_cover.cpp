@@ -328,9 +328,11 @@ std::string untested_section(const Page& page) {
          "of 100 such runs, with the samples, the noise and the spread between parts that this run had; "
          "simulated fleets of 3 to 256 nodes, with spreads of 0.5 and 1.7 %, gave 97 to 100. A part that is "
          "slow in several metrics is named for less. A FAIL needs more: a retest in which the part is slow "
-         "beyond doubt.</p>\n<p>Once beyond its limit, once below its hardware rate: a part shows when it "
-         "crosses that "
-         "bound, however far above it lay before. Not compared: no slowdown shows. No number: links and "
+         "beyond doubt.</p>\n<p>Once beyond its limit, once below its hardware rate: a part is named only "
+         "when "
+         "it crosses that bound, however much speed it loses above it. Not compared: no slowdown is named. "
+         "No "
+         "number: links and "
          "collectives, which are compared with one another as groups. Spread: robust standard deviation "
          "between parts. Error: standard error of the median of one part.</p>\n" +
          table("Smallest visible slowdown",
