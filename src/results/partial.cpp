@@ -128,10 +128,7 @@ std::vector<Path> case_files(const Path& partial) {
   for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
     if (entries->path().extension() == ".h5") files.push_back(entries->path());
   }
-  // By number: a longer one is later. Names that are no numbers keep an order.
-  std::ranges::sort(files, {}, [](const Path& file) {
-    return std::pair(file.stem().string().size(), file.filename().string());
-  });
+  std::ranges::sort(files, {}, [](const Path& f) { return std::pair(f.native().size(), f.native()); });
   return files;
 }
 

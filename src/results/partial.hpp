@@ -3,8 +3,7 @@
 //   owner          who writes it
 //   plan.json      the start of the run: identity, configuration, plan, environment, entities, inventory
 //   cases/N.h5     one ended case each, with its errors and counters; N is the order in which they ended.
-//   After
-//                  a resume the directory is called cases-2, cases-3 ...
+//                  After a resume the directory is called cases-2, cases-3 ...
 //   events.jsonl   one event per line, each with its checksum
 //   end.json       state and verdict, once the run is over
 //   merged.h5      the results file in the making
@@ -98,7 +97,7 @@ class PartialReader {
   std::unordered_map<std::int32_t, std::size_t> telemetry_of_;  ///< entity -> index of its table
 };
 
-/// The files of the cases in their order, damaged ones included.
+/// The files of the cases by their numbers (longer ones are later), damaged ones included.
 std::vector<Path> case_files(const Path& partial);
 
 /// Sum of the sizes of the files to merge, with what the merge adds.

@@ -45,7 +45,7 @@ int become(std::vector<std::string>& words, const sigset_t& mask) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv.front(), argv.data());
-  std::fprintf(stderr, "assay: cannot start '%s': %s\n", argv.front(), std::strerror(errno));
+  std::fprintf(stderr, "assay: cannot start the launcher '%s': %s\n", argv.front(), std::strerror(errno));
   return static_cast<int>(ExitCode::usage);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cases the summary shows.
+// Which cases the summary shows, and what it adds to them.
 #include <gmock/gmock.h>
+
+#include <utility>
+#include <vector>
 
 #include "report/report.hpp"
 #include "tests/unit/fabricate.hpp"
@@ -29,6 +32,31 @@ TEST(Report, WithoutACaseThereIsNoEmptyFrame) {
   const std::string rule(80, '-');
   EXPECT_THAT(text, Not(HasSubstr(rule + "\n" + rule)));
   EXPECT_THAT(text, HasSubstr(rule + "\nINCONCLUSIVE  required case gemm/fp32-n2048-together did not run\n"));
+}
+
+TEST(Report, ASizeThatWasReducedIsTold) {
+  const auto told = [](std::vector<double> used, const char* metric, const char* unit) {
+    auto r = healthy(2);
+    auto& c = add_case(r, "allreduce", "allreduce-world-1048576-mpi", metric, unit, results::Better::lower,
+                       "device", rows_of_kind(r, "device"), {0.01, 0.011});
+    c.parameters["bytes"] = 1048576;
+    results::Metric size = c.metrics[0];
+    size.name = "message_bytes";
+    size.better = results::Better::none;
+    size.role = results::Role::covariate;
+    size.per_sample = false;
+    size.values = std::move(used);
+    c.metrics.push_back(std::move(size));
+    const report::Style wide{240, false};
+    return report::summary(r, judge(r), "r.h5", wide) + report::inspect_text(r, "r.h5", wide);
+  };
+  using ::testing::ContainsRegex;
+  const std::string all = "; size reduced to 128 KiB to fit the time, times extrapolated\n";
+  EXPECT_THAT(told({131072, 131072}, "duration", "s"),
+              ContainsRegex("mpi: [^\n]*" + all + "(.|\n)*mpi: pass[^\n]*" + all));
+  EXPECT_THAT(told({131072, 1048576}, "bandwidth", "B/s"),
+              HasSubstr("; size reduced to 128 KiB in 1 of 2 parts to fit the time\n"));
+  EXPECT_THAT(told({1048576, 1048576}, "duration", "s"), Not(HasSubstr("reduced")));
 }
 
 }  // namespace

@@ -96,38 +96,6 @@ TEST(Report, ACaseIsToldInTheWordsOfItsSuite) {
   expect_width(text, 80);
 }
 
-TEST(Report, ASizeThatWasReducedIsTold) {
-  auto r = healthy(2);
-  const auto devices = rows_of_kind(r, "device");
-  const auto lines = [&](std::vector<double> used, const char* metric, const char* unit) {
-    auto run = r;
-    add_case(run, "allreduce", "allreduce-world-1048576-mpi", metric, unit, results::Better::lower, "device",
-             devices, {0.01, 0.011});
-    auto& c = run.cases.back();
-    c.parameters["bytes"] = 1048576;
-    results::Metric size{"message_bytes", "B", results::Better::none, false, results::Role::covariate,
-                         false,           {}};
-    size.values = std::move(used);
-    c.metrics.push_back(std::move(size));
-    const auto inspected = report::inspect_text(run, "r.h5", {80, false});
-    expect_width(inspected, 80);
-    const auto text = report::summary(run, judge(run), "r.h5", {80, false});
-    expect_width(text, 80);
-    return std::pair(text, inspected);
-  };
-  const auto all = lines({131072, 131072}, "duration", "s");
-  for (const std::string& text : {all.first, all.second})
-    EXPECT_THAT(
-        text,
-        testing::ContainsRegex(
-            "; size\\s+reduced\\s+to\\s+128\\s+KiB\\s+to\\s+fit\\s+the\\s+time,\\s+times\\s+extrapolated\n"));
-  EXPECT_THAT(
-      lines({131072, 1048576}, "bandwidth", "B/s").first,
-      testing::ContainsRegex(
-          "reduced\\s+to\\s+128\\s+KiB\\s+in\\s+1\\s+of\\s+2\\s+parts\\s+to\\s+fit\\s+the\\s+time\n"));
-  EXPECT_THAT(lines({1048576, 1048576}, "duration", "s").first, Not(HasSubstr("reduced")));
-}
-
 TEST(Report, WrongValuesAreCountedAndNoRate) {
   auto r = healthy(2);
   const auto devices = rows_of_kind(r, "device");

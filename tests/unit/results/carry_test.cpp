@@ -4,6 +4,7 @@
 
 #include "results/carry.hpp"
 #include "results/reader.hpp"
+#include "results/resume.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -37,6 +38,24 @@ TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
     if (e.kind != "resumed") texts.push_back(e.text);
   EXPECT_THAT(texts, testing::ElementsAre("of the first"));
   writer.discard();
+}
+
+TEST(CarryOver, OptionsAreToldAsTheyAreTyped) {
+  const auto told = [](const char* name, const Json& before, const Json& after) {
+    Writer::Start then = example::start(14), now = then;
+    then.config[name] = before;
+    now.config[name] = after;
+    return carry_over_problem(then, now);
+  };
+  EXPECT_EQ(told("gemm.dtypes", nullptr, {"fp32", "fp64"}), "--gemm.dtypes is fp32,fp64, and was not given");
+  EXPECT_EQ(told("gemm.dtypes", {"fp32", "fp64"}, Json::array()),
+            "--gemm.dtypes is not given, and was fp32,fp64");
+  EXPECT_EQ(told("threads", 2, 4), "--threads is 4, and was 2");
+  EXPECT_EQ(told("share-gpus", false, true), "--share-gpus is given, and was not given");
+  EXPECT_EQ(told("share-gpus", nullptr, false), "");
+  EXPECT_EQ(told("limits_text", "", "[[limit]]"), "--limits is given, and was not given");
+  EXPECT_EQ(told("limits_text", "[[limit]]", "[[limits]]"),
+            "the content of the file of --limits has changed");
 }
 
 }  // namespace

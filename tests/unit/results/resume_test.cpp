@@ -136,17 +136,6 @@ TEST_P(Resume, RunsOnlyWhatIsMissing) {
   EXPECT_FALSE(fs::exists(partial_));
 }
 
-TEST_P(Resume, CasesAreReadInTheOrderOfTheirNumbers) {
-  crash_after(3);
-  const fs::path files = partial_ / "cases";
-  fs::rename(files / "000001.h5", files / "999999.h5");
-  fs::rename(files / "000002.h5", files / "1000000.h5");
-  std::vector<std::string> names;
-  for (const CaseData& c : load(partial_).cases) names.push_back(c.path());
-  EXPECT_THAT(names, ElementsAre(example::bundle(0).data.path(), example::bundle(1).data.path(),
-                                 example::bundle(2).data.path()));
-}
-
 TEST_P(Resume, TornFilesAndLinesAreIgnored) {
   crash_after(8);
   fs::resize_file(partial_ / "cases" / "000005.h5", 3000);  // it had brought two links
@@ -277,24 +266,6 @@ TEST_P(Resume, OptionsOfPresentationMayDiffer) {
   EXPECT_EQ(carry_over_problem(then, now), "");
   now.config["cases"] = "gemm/*";
   EXPECT_THAT(carry_over_problem(then, now), HasSubstr("--cases is gemm/*, and was not given"));
-}
-
-TEST_P(Resume, OptionsAreToldAsTheyAreTyped) {
-  const auto told = [](const char* name, const Json& before, const Json& after) {
-    Writer::Start then = example::start(cases), now = then;
-    then.config[name] = before;
-    now.config[name] = after;
-    return carry_over_problem(then, now);
-  };
-  EXPECT_EQ(told("gemm.dtypes", nullptr, {"fp32", "fp64"}), "--gemm.dtypes is fp32,fp64, and was not given");
-  EXPECT_EQ(told("gemm.dtypes", {"fp32", "fp64"}, Json::array()),
-            "--gemm.dtypes is not given, and was fp32,fp64");
-  EXPECT_EQ(told("threads", 2, 4), "--threads is 4, and was 2");
-  EXPECT_EQ(told("share-gpus", false, true), "--share-gpus is given, and was not given");
-  EXPECT_EQ(told("share-gpus", nullptr, false), "");
-  EXPECT_EQ(told("limits_text", "", "[[limit]]"), "--limits is given, and was not given");
-  EXPECT_EQ(told("limits_text", "[[limit]]", "[[limits]]"),
-            "the content of the file of --limits has changed");
 }
 
 TEST_P(Resume, ARunThatGoesOnWithoutALostNodeKeepsRetestsThatHadEnded) {

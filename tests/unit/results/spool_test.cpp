@@ -62,6 +62,17 @@ class Spool : public testing::Test {
   fs::path dir_, spool_, file_, partial_;
 };
 
+TEST_F(Spool, CasesAreReadInTheOrderOfTheirNumbers) {
+  leave();
+  const fs::path files = partial_ / "cases";
+  fs::rename(files / "000001.h5", files / "999999.h5");
+  fs::rename(files / "000002.h5", files / "1000000.h5");
+  std::vector<std::string> names;
+  for (const CaseData& c : load(partial_).cases) names.push_back(c.path());
+  EXPECT_THAT(names, testing::ElementsAre(example::bundle(0).data.path(), example::bundle(1).data.path(),
+                                          example::bundle(2).data.path()));
+}
+
 TEST_F(Spool, ADirectoryThatNoRunHasMadeIsLeftAlone) {
   leave();
   const fs::path theirs = dir_ / "thesis.cases";
