@@ -102,7 +102,9 @@ Json of_retests_and_time() {
               {"drift_common_files", drift_common_files},
               {"drift_common_deviations", drift_common_deviations},
               {"lasting_blocks", lasting_blocks},
-              {"lasting_s", lasting_s}};
+              {"lasting_s", lasting_s},
+              {"lasting_error", lasting_error},
+              {"lasting_share", lasting_share}};
 }
 
 Json of_few_peers_and_parts() {

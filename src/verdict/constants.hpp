@@ -190,9 +190,13 @@ inline constexpr std::size_t drift_least_times = 4;
 inline constexpr double drift_common_case = 0.20;
 inline constexpr double drift_common_files = 0.05;
 inline constexpr double drift_common_deviations = 5.0;
-// Blocks and seconds over which a deficit confirms itself without a retest.
+// Blocks and seconds over which a deficit confirms itself without a retest; the probability that chance
+// leaves as many slow blocks in one of all parts and metrics; the least share of slow blocks where no peers
+// tell that.
 inline constexpr std::size_t lasting_blocks = 3;
 inline constexpr double lasting_s = 60;
+inline constexpr double lasting_error = 0.01;
+inline constexpr double lasting_share = 0.75;
 
 // Two to five entities have no usable spread. Concurrent medians of healthy ranks differed by 17 % on two
 // cores; the warning at 30 % leaves that alone. The note and the fewest samples of a warning.

@@ -147,7 +147,7 @@ class HistoryJudge {
       const double t =
           t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)),
                      constants::retest_degrees);
-      if (retest.lasting.empty() && change.before->last - t * h.scale > delta) retest.lasting = "runs";
+      retest.before = change.before->last - t * h.scale > delta;
       c = settle_claim(j_, *change.score, change.deficit, error, delta, retest,
                        change.base + drift - retest.log_rate, std::hypot(retest.standard_error, h.scale),
                        candidates);

@@ -24,7 +24,9 @@ bool throttle_counted(const Judgement& j, std::int32_t row) {
 
 class Peers {
  public:
-  explicit Peers(Judgement& j) : j_(j), screening_(screen_populations(j)) {}
+  explicit Peers(Judgement& j) : j_(j), screening_(screen_populations(j)) {
+    for (const Population& p : screening_.populations) tests_ += p.size();
+  }
 
   void judge() {
     mark_references();
@@ -243,7 +245,10 @@ class Peers {
     const bool retest_says = f.retest.measured && f.retest.confirmed;
     // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against
     // it.
-    const bool then = p_of.eligible() && (lasting.enough() || (f.throttle_counted && s->kind == "throttled"));
+    const bool lasted = lasting.enough() &&
+                        s->deficit - constants::interval_z * p_of.se_of(s->member) > log_deficit(s->delta) &&
+                        lasting.more_than(usual_share(s->population, s->delta), tests_);
+    const bool then = p_of.eligible() && (lasted || (f.throttle_counted && s->kind == "throttled"));
     f.intermittent = f.retest.measured && f.retest.refuted;
     f.fail = s->sure && (retest_says || (then && (!f.retest.measured || f.intermittent)));
     const double shown = f.retest.measured && !f.intermittent ? f.retest.deficit : s->deficit;
@@ -254,8 +259,18 @@ class Peers {
     return f;
   }
 
+  double usual_share(std::size_t index, double delta) {
+    const auto [it, first] = usual_shares_.try_emplace({index, delta});
+    if (first)
+      it->second =
+          usual_share_beyond(j_, screening_.populations[index], log_deficit(delta), suspected(index));
+    return it->second;
+  }
+
   Judgement& j_;
   Screening screening_;
+  std::map<std::pair<std::size_t, double>, double> usual_shares_;
+  std::size_t tests_ = 0;  ///< parts times metrics
   std::set<const Suspect*> named_;
   std::map<std::size_t, std::vector<RetestCase>> retests_;
   std::size_t candidates_ = 0;

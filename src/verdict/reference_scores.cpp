@@ -74,10 +74,9 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   const bool smoke = j.results.info.level == "smoke";
   if (sure && retested)
     c.confirmed_by = "retest";
-  else if (sure && !smoke && !retest.lasting.empty())
-    c.confirmed_by = retest.lasting;
-  else if (large)
-    c.confirmed_by = "size";
+  else if (sure && !smoke)
+    c.confirmed_by = retest.lasting(score.log_rate + deficit, delta);
+  if (c.confirmed_by.empty() && large) c.confirmed_by = "size";
   c.fault = !c.confirmed_by.empty();
   return c;
 }

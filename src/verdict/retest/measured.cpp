@@ -50,24 +50,40 @@ bool tells_of(const Judgement& j, const results::CaseData& c, std::size_t row, c
 struct Samples {
   std::vector<double> values;
   std::vector<double> row_rates;  ///< medians of the rows
-  std::set<std::int32_t> blocks;
-  double first_s = HUGE_VAL, last_s = -HUGE_VAL;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<SampleBlock>>
+      blocks;  ///< of each row, by case and number
 };
 
-void gather(const results::CaseData& c, const results::Metric& m, std::size_t row, bool higher,
-            Samples& out) {
-  std::vector<double> own;
-  for (const auto& [value, t, block] : samples_of(c, m, row)) {
-    if (!(value > 0)) continue;
-    own.push_back(higher ? std::log(value) : -std::log(value));
-    if (block >= 0) out.blocks.insert(block);
-    if (std::isnan(t)) continue;
-    out.first_s = std::min(out.first_s, t);
-    out.last_s = std::max(out.last_s, t);
+/// Of a node the links that touch it: as in `scores_of`, the slow ends of some are not its own.
+double rate_of(const std::vector<double>& of_rows) {
+  return of_rows.size() > 1 ? quantile(of_rows, 0.75) : of_rows.front();
+}
+
+SampleBlock joined(const std::vector<SampleBlock>& of_rows) {
+  SampleBlock all = of_rows.front();
+  std::vector<double> rates;
+  for (const SampleBlock& block : of_rows) {
+    rates.push_back(block.median);
+    all.first_t = std::fmin(all.first_t, block.first_t);
+    all.last_t = std::fmax(all.last_t, block.last_t);
+  }
+  all.median = rate_of(rates);
+  return all;
+}
+
+void gather(const results::CaseData& c, std::size_t number_of_case, const results::Metric& m, std::size_t row,
+            bool higher, Samples& out) {
+  std::vector<TakenSample> own;
+  for (TakenSample sample : samples_of(c, m, row)) {
+    if (!(sample.value > 0)) continue;
+    sample.value = higher ? std::log(sample.value) : -std::log(sample.value);
+    out.values.push_back(sample.value);
+    own.push_back(sample);
   }
   if (own.empty()) return;
-  out.row_rates.push_back(median(own));
-  out.values.insert(out.values.end(), own.begin(), own.end());
+  out.row_rates.push_back(median(values_of(own)));
+  std::size_t number = 0;
+  for (const SampleBlock& block : blocks_of(own)) out.blocks[{number_of_case, number++}].push_back(block);
 }
 
 }  // namespace
@@ -106,27 +122,43 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
   }
 }
 
+std::string RetestRate::lasting(double reference, double delta) const {
+  Lasting low;
+  double first = results::not_taken, last = results::not_taken;
+  for (const SampleBlock& block : blocks) {
+    ++low.of;
+    if (reference - block.median <= delta) continue;
+    ++low.blocks;
+    first = std::fmin(first, block.first_t);
+    last = std::fmax(last, block.last_t);
+  }
+  if (last > first) low.span_s = last - first;
+  const double share =
+      static_cast<double>(low.blocks) / static_cast<double>(std::max<std::size_t>(1, low.of));
+  if (low.enough() && share >= constants::lasting_share) return "blocks";
+  return before ? "runs" : "";
+}
+
 RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score) {
   Samples retest, screened;
-  for (const auto& c : j.results.cases) {
+  for (std::size_t i = 0; i < j.results.cases.size(); ++i) {
+    const auto& c = j.results.cases[i];
     const bool of_retest = is_retest_of(c, s);
     const bool own = c.suite == s.suite && base_name(c.name) == s.name && !of_retest;
     const auto* m = of_retest || own ? c.find(s.metric) : nullptr;
     if (m == nullptr) continue;
     for (std::size_t r = 0; r < c.entity.size(); ++r)
       if (tells_of(j, c, r, part))
-        gather(c, *m, r, s.better == results::Better::higher, of_retest ? retest : screened);
+        gather(c, i, *m, r, s.better == results::Better::higher, of_retest ? retest : screened);
   }
   RetestRate out;
   out.log_rate = score.log_rate;
   out.standard_error = score.standard_error;
   out.n = score.n;
-  if (screened.blocks.size() >= constants::lasting_blocks &&
-      screened.last_s - screened.first_s >= constants::lasting_s)
-    out.lasting = "blocks";
+  for (const auto& [number, rows] : screened.blocks) out.blocks.push_back(joined(rows));
   if (retest.values.size() < 3) return out;
   out.measured = true;
-  out.log_rate = retest.row_rates.size() > 1 ? quantile(retest.row_rates, 0.75) : median(retest.values);
+  out.log_rate = retest.row_rates.size() > 1 ? rate_of(retest.row_rates) : median(retest.values);
   out.standard_error = median_standard_error(retest.values);
   out.n = static_cast<std::int64_t>(retest.values.size());
   return out;

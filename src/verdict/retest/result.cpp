@@ -149,24 +149,70 @@ bool is_retest_of(const results::CaseData& c, const Series& s) {
   return s.first == nullptr || c.case_key == s.first->case_key;
 }
 
+namespace {
+
+/// Calls `take` with the blocks of each row that screened the series.
+void for_screened(const Judgement& j, const Series& s,
+                  const std::function<bool(std::int32_t entity)>& of_interest,
+                  const std::function<void(std::int32_t entity, const std::vector<SampleBlock>&)>& take) {
+  for (const auto& c : j.results.cases) {
+    if (retest_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
+    const auto* m = c.find(s.metric);
+    if (m == nullptr || !m->per_sample) continue;
+    for (std::size_t r = 0; r < c.entity.size(); ++r)
+      if (of_interest(c.entity[r])) take(c.entity[r], blocks_of(samples_of(c, *m, r)));
+  }
+}
+
+}  // namespace
+
 Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity,
                    const std::function<bool(double median)>& beyond) {
   Lasting found;
   double first = not_taken, last = not_taken;
-  for (const auto& c : j.results.cases) {
-    if (retest_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
-    const auto* m = c.find(s.metric);
-    const auto at = std::find(c.entity.begin(), c.entity.end(), entity);
-    if (m == nullptr || !m->per_sample || at == c.entity.end()) continue;
-    for (const auto& block : blocks_of(samples_of(c, *m, static_cast<std::size_t>(at - c.entity.begin())))) {
-      if (!beyond(block.median)) continue;
-      ++found.blocks;
-      if (std::isnan(first)) first = block.first_t;
-      last = block.last_t;
-    }
-  }
+  for_screened(
+      j, s, [&](std::int32_t row) { return row == entity; },
+      [&](std::int32_t, const std::vector<SampleBlock>& blocks) {
+        for (const SampleBlock& block : blocks) {
+          ++found.of;
+          if (!beyond(block.median)) continue;
+          ++found.blocks;
+          if (std::isnan(first)) first = block.first_t;
+          last = block.last_t;
+        }
+      });
   if (last > first) found.span_s = last - first;
   return found;
+}
+
+bool Lasting::more_than(double usual, std::size_t parts) const {
+  const auto n = static_cast<double>(of);
+  double tail = 0;
+  for (std::size_t k = blocks; k <= of; ++k) {
+    const auto x = static_cast<double>(k);
+    tail += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(usual) +
+                     (n - x) * std::log1p(-usual));
+  }
+  return tail * static_cast<double>(parts) <= constants::lasting_error;
+}
+
+double usual_share_beyond(const Judgement& j, const Population& p, double delta,
+                          const std::vector<std::int32_t>& suspects) {
+  double beyond = 0.5, of = 1;
+  std::size_t at = 0;
+  const auto healthy = [&](std::int32_t entity) {
+    const auto i = control_of(p, entity, suspects);
+    if (!i || p.reference(*i) - p.members[*i].rate > delta) return false;
+    at = *i;
+    return true;
+  };
+  for_screened(j, *p.series, healthy, [&](std::int32_t, const std::vector<SampleBlock>& blocks) {
+    for (const SampleBlock& block : blocks) {
+      of += 1;
+      beyond += p.reference(at) - log_rate(block.median, p.series->better) > delta ? 1 : 0;
+    }
+  });
+  return beyond / of;
 }
 
 std::vector<RetestCase> retest_cases(const Judgement& j, const Population& p) {

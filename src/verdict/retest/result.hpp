@@ -9,6 +9,7 @@
 
 #include "verdict/constants.hpp"
 #include "verdict/population.hpp"
+#include "verdict/retest/samples.hpp"
 
 namespace assay::verdict {
 
@@ -20,12 +21,20 @@ bool is_retest_of(const results::CaseData& c, const Series& s);
 
 /// Blocks of the screening whose median lay beyond a bound, and the time between the first and last of them.
 struct Lasting {
-  std::size_t blocks = 0;
+  std::size_t blocks = 0, of = 0;
   double span_s = 0;
   bool enough() const { return blocks >= constants::lasting_blocks && span_s >= constants::lasting_s; }
+  /// Whether there are more of them than chance leaves in one of `parts`, where each block of a healthy part
+  /// is beyond its bound with the probability `usual`.
+  bool more_than(double usual, std::size_t parts) const;
 };
 Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity,
                    const std::function<bool(double median)>& beyond);
+
+/// Share of blocks in which a healthy part is `delta` or more (logarithmic) below its reference, by Jeffreys'
+/// estimate: of members that are not suspects, and whose median is not as low.
+double usual_share_beyond(const Judgement& j, const Population& p, double delta,
+                          const std::vector<std::int32_t>& suspects);
 
 struct RetestMember {
   std::int32_t entity = -1;
@@ -80,9 +89,13 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
 /// Result of the retest cases, or else of the blocks of the screening case, for one part.
 struct RetestRate {
   bool measured = false;  ///< in a retest of the same job
-  std::string lasting;    ///< or seen in 3 blocks and over 60 s (blocks), or in the run before (runs)
+  bool before = false;    ///< or in the run before
   double log_rate = 0, standard_error = 0;
   std::int64_t n = 0;
+  std::vector<SampleBlock> blocks;  ///< of the screening, with logarithmic rates as medians
+  /// What else than a retest confirms a rate `delta` below the reference: "blocks" (3 over 60 s, three
+  /// quarters of all), "runs", or "".
+  std::string lasting(double reference, double delta) const;
 };
 RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score);
 

@@ -59,6 +59,19 @@ TEST(VerdictBaseline, ServesANodeThatIsTestedAlone) {
   EXPECT_EQ(slower.state, "WARN");
 }
 
+TEST(VerdictBaseline, BlocksThatWereFastConfirmNothing) {
+  const auto fleet = baseline(healthy(32));
+  auto r = one(1, 0.9e11);
+  for (auto& c : r.cases)
+    for (std::size_t s = 4; s < 6; ++s) {
+      c.block[s - 1] = 0, c.block[s] = static_cast<std::int32_t>(s - 3);
+      c.metrics[0].values[s] = 1e11;
+    }
+  const auto v = judged(r, fleet);
+  EXPECT_EQ(v.state, "WARN") << "slow in its first block alone, in four samples of six";
+  EXPECT_THAT(v.findings.at(0).text, HasSubstr("not confirmed"));
+}
+
 TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
   const auto fleet = baseline(healthy(32));
   auto quick = one(1, 0.9e11);
