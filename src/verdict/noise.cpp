@@ -207,8 +207,8 @@ void judge_dips(Judgement& j) {
              " samples" + (links ? " of its links at less than " : " at less than ") +
              percent(constants::dip) +
              (links ? " of the link's upper quartile, of its " : " of its own upper quartile, of its ") +
-             std::to_string(parts.size() - 1) + (parts.size() == 2 ? " peer" : " peers") + " at most " +
-             percent(second.share()) + (shared ? "; others used its cores, too" : "");
+             std::to_string(parts.size() - 1) + (parts.size() == 2 ? " peer's" : " peers'") +
+             " samples at most " + percent(second.share()) + (shared ? "; others used its cores, too" : "");
     Dips& story = stories[{worst.entity, s.suite}];
     ++story.metrics;
     if (worst.share() > story.share) {
