@@ -276,6 +276,8 @@ TEST(VerdictManyMetrics, ANodeThatIsLostWithItsDevicesIsOneFinding) {
     EXPECT_EQ(whole[0].level, "node");
     EXPECT_EQ(whole[0].kind, kind);
     EXPECT_EQ(whole[0].members.size(), 8U);
+    EXPECT_THAT(whole[0].text,
+                HasSubstr("all of its 8 parts " + std::string(kind == "lost" ? "were lost" : "hung")));
     const auto one = simulate::run(of_devices(6, 8, 1, {kind + ":node=3,device=1"})).verdict->findings;
     ASSERT_EQ(one.size(), 1U) << kind;
     EXPECT_EQ(one[0].name, "sim03/gpu1");
