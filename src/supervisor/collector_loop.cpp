@@ -64,8 +64,8 @@ class CollectorLoop {
     raise_open_files();  // the usual soft limit of 1024 is too small for a cluster
     address_.key = random_token();
     if (launch.size > 1) {
-      reception_ =
-          std::make_unique<Reception>(launch.local_size == launch.size, address_, launch.size, host_name());
+      reception_ = std::make_unique<Reception>(launch.local_size == launch.size, address_, launch.size,
+                                               connections_of(launch), host_name());
       file_ = std::make_unique<RendezvousFile>(plan.folder, job_name(), address_);
     }
     collector_.connected(0, host_name(), now_s());

@@ -19,7 +19,9 @@ struct Watch {
 /// Time for the last orders to be read before a process, and with it the launcher's job, ends.
 inline constexpr double farewell_s = 1.0;
 
-/// Rank 0's supervisor has a connection to each of the others of its node, and one to each other node.
+/// Of rank 0's supervisor: one to each of the others of its node, and one to each other node, which may have
+/// as many ranks.
+int connections_of(const LaunchEnvironment& launch) noexcept;
 /// Throws Error(usage) when this process may not open as many files.
 void require_open_files(const LaunchEnvironment& launch);
 

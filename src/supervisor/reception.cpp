@@ -19,15 +19,20 @@ namespace assay::supervisor {
 /// ranks, and more of those who are about to answer stay than are given up meanwhile.
 constexpr int most_at_once = Reception::most_pending / 2;
 
-Reception::Reception(bool loopback_only, Address& address, int ranks, const std::string& host)
+Reception::Reception(bool loopback_only, Address& address, int ranks, int connections,
+                     const std::string& host)
     : sockets_(listen_on(loopback_only, address)),
       local_socket_(listen_local(node_socket_name(address.key, host))),
       key_(address.key),
       ranks_(ranks),
-      missing_(static_cast<std::size_t>(ranks) - 1) {}
+      to_come_(static_cast<std::size_t>(connections)) {}
 
-Reception::Reception(int socket, std::string key, int ranks, std::size_t missing)
-    : local_socket_(socket), host_(Host::relay), key_(std::move(key)), ranks_(ranks), missing_(missing) {}
+Reception::Reception(int socket, std::string key, int ranks, int connections)
+    : local_socket_(socket),
+      host_(Host::relay),
+      key_(std::move(key)),
+      ranks_(ranks),
+      to_come_(static_cast<std::size_t>(connections)) {}
 
 Reception::~Reception() {
   close();
@@ -56,7 +61,7 @@ void Reception::take_in(double now) {
       if (!pending.stream.pump_out()) continue;
       // At the limit any pending connection is closed, not the oldest: in a flood the oldest is soon a
       // supervisor that is about to answer.
-      if (pending_.size() < most_pending + missing_)
+      if (pending_.size() < most_pending + to_come_)
         pending_.push_back(std::move(pending));
       else
         pending_[mix64(hash_text(pending.challenge), ++draws_) % pending_.size()] = std::move(pending);
@@ -86,7 +91,7 @@ void Reception::introduce(PendingConnection& pending, double now, const Enter& e
       return;
     }
     pending.stream.allow_large();
-    if (missing_ > 0) --missing_;
+    if (to_come_ > 0) --to_come_;
     pending.stream.queue(welcome(key_, pending.challenge, *guest, host_));
     pending.stream.pump_out();
     enter(guest->rank, guest->host, std::move(pending.stream));

@@ -17,15 +17,15 @@ namespace assay::supervisor {
 /// time, each for a short time, and none of them blocks a supervisor.
 class Reception {
  public:
-  static constexpr std::size_t most_pending = 256;  ///< beside those of the missing supervisors
+  static constexpr std::size_t most_pending = 256;  ///< beside those that are still to come
   static constexpr double introduce_s = 1.0;  ///< a connection that has not shown the key by then is closed
   using Enter = std::function<void(int rank, const std::string& host, Stream stream)>;
 
   /// The collector's: listens and completes `address`. `host`: supervisors of this node connect to its Unix
-  /// socket. Throws Error(resource).
-  Reception(bool loopback_only, Address& address, int ranks, const std::string& host);
+  /// socket. `connections`: how many come when every node has a relay. Throws Error(resource).
+  Reception(bool loopback_only, Address& address, int ranks, int connections, const std::string& host);
   /// A relay's: takes over a socket that listens.
-  Reception(int socket, std::string key, int ranks, std::size_t missing);
+  Reception(int socket, std::string key, int ranks, int connections);
   ~Reception();
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
@@ -55,7 +55,7 @@ class Reception {
   std::vector<PendingConnection> pending_;
   std::string key_;
   int ranks_;
-  std::size_t missing_;
+  std::size_t to_come_;
   std::uint64_t draws_ = 0;
 };
 

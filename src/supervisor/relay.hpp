@@ -24,7 +24,7 @@ class Relay {
 
   /// `socket` listens; `others`: how many supervisors may come.
   Relay(int socket, const std::string& key, int ranks, int others)
-      : reception_(socket, key, ranks, static_cast<std::size_t>(others)), others_(others) {}
+      : reception_(socket, key, ranks, others), others_(others) {}
 
   /// Without `reads` the others wait: the collector is behind.
   void watch(std::vector<pollfd>& fds, bool reads) const;

@@ -43,7 +43,8 @@ void Route::serve(const std::string& told, double now, const Take& take) {
     read(now, take);
   else if (!lost_)
     find(told, now);
-  if (relay_) relay_->serve(now, relay_reads(), [this](const Message& m) { line_.queue(m); });
+  if (relay_) relay_->serve(now, relay_reads(), [this](const Message& m) { pass_on(m); });
+  if (!reports_.empty() && now - reports_since_s_ >= reports_wait_s) pass_on_reports();
   if (line_.open()) line_.pump_out();
   if (met_ && !joined_ && !lost_ && now - adrift_at_s_ > takeover_s) lose();
 }
@@ -90,7 +91,24 @@ void Route::take(const Message& message, const Take& take) {
 
 void Route::queue(Message message) {
   message.rank = place_.rank;
-  line_.queue(message);
+  pass_on(message);
+}
+
+/// Other messages take the reports before them along, so that all arrive in order.
+void Route::pass_on(const Message& message) {
+  if (!relay_ || message.type != MessageType::status) {
+    pass_on_reports();
+    line_.queue(message);
+    return;
+  }
+  if (reports_.empty()) reports_since_s_ = served_at_s_;
+  std::erase_if(reports_, [&](const Message& report) { return report.rank == message.rank; });
+  reports_.push_back(message);
+}
+
+void Route::pass_on_reports() {
+  for (const Message& report : reports_) line_.queue(report);
+  reports_.clear();
 }
 
 void Route::send(Message message) {
@@ -110,6 +128,7 @@ void Route::broke(double now) {
   joined_ = false;
   if (by_relay_) left_.push_back(std::move(line_));
   line_.close();
+  reports_.clear();
   search_.restart(now, relay_ == nullptr);
 }
 

@@ -14,6 +14,10 @@
 
 namespace assay::supervisor {
 
+/// A relay sends the reports of its node together, which wait for so long at most, in s: rank 0's supervisor
+/// would read from thousands of relays once for each rank.
+inline constexpr double reports_wait_s = 0.4;
+
 /// A supervisor's way to the collector: by a TCP connection of its own, over which it relays the messages of
 /// its node's other supervisors, or through the one that relays. When that one ends or stops, the first that
 /// notices takes its place.
@@ -50,6 +54,8 @@ class Route {
   void read(double now, const Take& take);
   void take(const Message& message, const Take& take);
   void queue(Message message);
+  void pass_on(const Message& message);
+  void pass_on_reports();
   void broke(double now);
   void lose();
 
@@ -59,9 +65,10 @@ class Route {
   Stream line_;
   std::vector<Stream> left_;  ///< relays that did not answer: closed when there is another way
   std::unique_ptr<Relay> relay_;
+  std::vector<Message> reports_;  ///< of this node, the last status of each rank: to be sent together
   bool by_relay_ = false, joined_ = false, met_ = false, lost_ = false;
   int attempt_ = 0;
-  double heard_at_s_ = 0, served_at_s_ = 0, adrift_at_s_ = 0;
+  double heard_at_s_ = 0, served_at_s_ = 0, adrift_at_s_ = 0, reports_since_s_ = 0;
 };
 
 }  // namespace assay::supervisor

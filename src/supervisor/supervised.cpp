@@ -49,6 +49,11 @@ int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartb
 constexpr double worker_gone_s = 1.0;
 constexpr int clean_up_s = 2;
 
+/// The other nodes may have as many ranks as rank 0's, or fewer.
+int nodes_of(const LaunchEnvironment& launch) noexcept {
+  return (launch.size - 1) / std::max(launch.local_size, 1) + 1;
+}
+
 }  // namespace
 
 void clean_up_after(const SupervisorPlan& plan, Supervisor& supervisor, const Watch& watch) {
@@ -76,11 +81,14 @@ int take_signal(int signals) noexcept {
   return found;
 }
 
+int connections_of(const LaunchEnvironment& launch) noexcept {
+  return std::max(launch.local_size, 1) - 1 + nodes_of(launch) - 1;
+}
+
 void require_open_files(const LaunchEnvironment& launch) {
-  constexpr std::uint64_t others = 64;              // files, pending connections, what the launcher left open
-  const int node = std::max(launch.local_size, 1);  // the other nodes may have as many ranks, or fewer
-  const int nodes = (launch.size - 1) / node + 1;
-  const std::uint64_t needed = static_cast<std::uint64_t>(node + nodes - 1) + others,
+  constexpr std::uint64_t others = 64;  // files, pending connections, what the launcher left open
+  const int nodes = nodes_of(launch);
+  const std::uint64_t needed = static_cast<std::uint64_t>(connections_of(launch)) + 1 + others,
                       allowed = most_open_files();
   if (launch.size > 1 && allowed < needed)
     throw_usage("rank 0 needs " + std::to_string(needed) + " open files for " + std::to_string(launch.size) +

@@ -114,10 +114,12 @@ struct Client {
   Stream line;
   int first = 0, ranks = 1;
   int left = 0;
+  double asked_at_s = 0;  ///< for an answer, which may be lost where too many connections wait; 0: not yet
+  bool welcome = false;
+  double next_status_s = 0;
 };
 struct Rank {
   std::size_t client = 0;
-  double next_status_s = 0;
   std::uint32_t received = 0;
   bool joined = false;
 };
@@ -149,20 +151,16 @@ class Clients {
   void run() {
     const std::string where = to_text(read(*heartbeat_));
     const double begin = now_s();
-    for (std::size_t i = 0; i < ranks_.size(); ++i)  // supervisors do not report in step
-      ranks_[i].next_status_s =
-          begin + status_every_s * static_cast<double>(i) / static_cast<double>(ranks_.size());
+    for (std::size_t i = 0; i < clients_.size(); ++i)  // nodes do not report in step
+      clients_[i].next_status_s =
+          begin + status_every_s * static_cast<double>(i) / static_cast<double>(clients_.size());
     std::vector<epoll_event> ready(512);
     while (left_ < clients_.size()) {
       const int n = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 1);
       for (int i = 0; i < n; ++i) serve(ready[static_cast<std::size_t>(i)].data.u64);
       const double now = now_s();
-      for (int rank = 1; rank < size(); ++rank) {
-        Rank& r = of(rank);
-        if (now < r.next_status_s) continue;
-        r.next_status_s += status_every_s;
-        if (r.joined) say({MessageType::status, rank, 0, where, 0, r.received});
-      }
+      ask_again(now);
+      for (std::size_t i = 1; i < clients_.size(); ++i) report(clients_[i], where, now);
       if (case_ == 0 && now > long_until_s_) {
         case_ = -1;
         for (int rank = 0; rank < size(); ++rank) hand_in(rank, 0);
@@ -171,12 +169,30 @@ class Clients {
   }
 
  private:
+  /// A relay sends the reports of its node together.
+  void report(Client& c, const std::string& where, double now) {
+    if (now < c.next_status_s) return;
+    c.next_status_s += status_every_s;
+    for (int rank = c.first; rank < c.first + c.ranks; ++rank)
+      if (of(rank).joined) c.line.queue({MessageType::status, rank, 0, where, 0, of(rank).received});
+    c.line.pump_out();
+  }
   void meet(const Address& address) {
-    key_ = address.key;
-    for (std::size_t i = 1; i < clients_.size(); ++i) {
-      clients_[i].line = Stream(start_connect(address.hosts.front(), address.port));
-      add(i);
-    }
+    address_ = address;
+    for (std::size_t i = 1; i < clients_.size(); ++i) ask(i, now_s());
+  }
+  void ask(std::size_t i, double now) {
+    clients_[i].line = Stream(start_connect(address_.hosts.front(), address_.port));
+    clients_[i].asked_at_s = now;
+    add(i);
+  }
+  void ask_again(double now) {
+    constexpr double patience_s = 2;
+    if (now < ask_again_at_s_) return;
+    ask_again_at_s_ = now + 0.1;
+    for (std::size_t i = 1; i < clients_.size(); ++i)
+      if (const Client& c = clients_[i]; !c.welcome && c.asked_at_s > 0 && now - c.asked_at_s > patience_s)
+        ask(i, now);
   }
   void add(std::size_t i) {
     epoll_event e{};
@@ -206,9 +222,10 @@ class Clients {
       if (m->type == MessageType::address) {
         meet(address_from(m->text).value());
       } else if (m->type == MessageType::challenge) {
-        c.line.queue(hello(key_, m->text, random_token(), c.first, size(), host(c.first)));
+        c.line.queue(hello(address_.key, m->text, random_token(), c.first, size(), host(c.first)));
         c.line.pump_out();
       } else if (m->type == MessageType::welcome) {
+        c.welcome = true;
         for (int one = c.first; one < c.first + c.ranks; ++one) say({MessageType::join, one, 1, host(one)});
       } else if (m->type == MessageType::joined || m->type == MessageType::started) {
         of(rank).joined = true;
@@ -230,7 +247,7 @@ class Clients {
     }
     if (alive && c.left < c.ranks) return;
     c.line.close();
-    ++left_;
+    if (i == 0 || c.welcome) ++left_;
   }
 
   int per_node_;
@@ -239,7 +256,9 @@ class Clients {
   std::vector<Client> clients_;
   std::vector<Rank> ranks_;
   SharedHeartbeat heartbeat_;
-  std::string key_, record_ = std::string(2000, 'r');
+  Address address_;
+  double ask_again_at_s_ = 0;
+  std::string record_ = std::string(2000, 'r');
   std::size_t left_ = 0;
   int case_ = -1;
 };

@@ -44,7 +44,7 @@ class Parts : public CollectorTest {
  protected:
   Parts() : connections(4) {
     address.key = random_token();
-    reception = std::make_unique<Reception>(true, address, 4, host(0));
+    reception = std::make_unique<Reception>(true, address, 4, 2, host(0));
     for (int rank = 1; rank < 4; ++rank)
       routes.push_back(std::make_unique<Route>("", Place{rank, 4, 2, host(rank)}));
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);

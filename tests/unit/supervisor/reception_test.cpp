@@ -26,7 +26,7 @@ class ReceptionTest : public ::testing::Test {
  protected:
   void SetUp() override {
     address.key = random_token();
-    reception = std::make_unique<Reception>(true, address, ranks, "host");
+    reception = std::make_unique<Reception>(true, address, ranks, ranks - 1, "host");
   }
 
   /// Serves until `done` or for so long. Returns the seconds it took.
@@ -118,6 +118,20 @@ TEST_F(ReceptionTest, PendingConnectionsAreFewAndShortLived) {
   EXPECT_GT(most, 100u);
   serve(Reception::introduce_s + 0.5, [this] { return reception->pending() == 0; });
   EXPECT_EQ(reception->pending(), 0u);
+}
+
+/// Else a flood takes the files that rank 0's supervisor may open: each node has one connection, and
+/// thousands of nodes have a hundred thousand ranks.
+TEST_F(ReceptionTest, RanksThatComeOverARelayTakeNoPlace) {
+  constexpr int many_ranks = 100'000, nodes = 4;
+  reception = std::make_unique<Reception>(true, address, many_ranks, nodes - 1, "another host");
+  std::deque<Stream> silent;
+  for (int i = 0; i < 900; ++i) {
+    silent.emplace_back(connected_to(address));
+    if (i % 50 == 49) serve(0.01, [] { return false; });
+    ASSERT_LE(reception->pending(), Reception::most_pending + nodes - 1);
+  }
+  EXPECT_GT(reception->pending(), 100u);
 }
 
 TEST_F(ReceptionTest, AFloodKeepsNobodyOut) {

@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bounds.hpp"
@@ -32,7 +35,7 @@ class Tree {
  public:
   explicit Tree(int nodes) : ranks_(nodes * per_node), connections(ranks_) {
     address_.key = random_token();
-    reception = std::make_unique<Reception>(true, address_, ranks_, host(0));
+    reception = std::make_unique<Reception>(true, address_, ranks_, ranks_ - 1, host(0));
     for (int rank = 0; rank < ranks_; ++rank)
       routes.push_back(std::make_unique<Route>("", Place{rank, ranks_, per_node, host(rank)}));
     routes[0].reset();
@@ -49,10 +52,10 @@ class Tree {
   bool serve(double seconds, const Done& done) {
     for (const double end = now_ + seconds; now_ < end; now_ += 0.02) {
       if (reception && now_ > blocked_until_s_) step_collector();
-      const bool reports = ++steps_ % 25 == 0;  // twice a second, as supervisors do
+      const bool report = ++steps_ % 25 == 0;  // twice a second, as supervisors do
       for (std::size_t rank = 1; rank < routes.size(); ++rank) {
         if (!routes[rank] || stopped[rank]) continue;
-        if (reports) routes[rank]->send({MessageType::status, 0, 0, ""});
+        if (report && report_) routes[rank]->send({MessageType::status, 0, 0, ""});
         routes[rank]->serve(to_text(address_), now_,
                             [&](const Message& m) { down[rank].push_back(m.number); });
       }
@@ -62,6 +65,12 @@ class Tree {
   }
   void serve(double seconds) {
     serve(seconds, [] { return false; });
+  }
+  /// Without the reports that all make.
+  void serve_quietly(double seconds) {
+    report_ = false;
+    serve(seconds);
+    report_ = true;
   }
   bool start() {
     return serve(60, [this] { return joined() == ranks_ - 1; });
@@ -106,7 +115,8 @@ class Tree {
   }
 
   std::vector<int> gone;
-  std::vector<std::vector<int>> up, down;  ///< numbers of messages by rank
+  std::vector<std::pair<double, int>> reports;  ///< when, and of which rank
+  std::vector<std::vector<int>> up, down;       ///< numbers of messages by rank
   std::vector<bool> stopped;
 
  private:
@@ -120,7 +130,10 @@ class Tree {
     });
     connections.serve(now_, {[this](int, const std::string&) { ++seen_; },
                              [this](const Message& m) {
-                               if (m.type == MessageType::status) return;
+                               if (m.type == MessageType::status) {
+                                 reports.emplace_back(now_, m.rank);
+                                 return;
+                               }
                                up[static_cast<std::size_t>(m.rank)].push_back(m.number);
                                EXPECT_EQ(m.text.size(), 1000u);
                              },
@@ -130,6 +143,7 @@ class Tree {
   Address address_;
   int ranks_, seen_ = 0, steps_ = 0;
   double now_ = 1, blocked_until_s_ = 0;
+  bool report_ = true;
 
  public:
   Connections connections;
@@ -155,6 +169,36 @@ TEST(Route, ANodeHasOneConnectionToTheCollector) {
   tree.expect_all(0, {1});
   tree.expect_all(15, {1});
   EXPECT_FALSE(tree.reception->listening());
+}
+
+/// Supervisors do not report in step. Read one by one, the reports of 12,500 nodes take more than a core.
+TEST(Route, ReportsOfANodeArriveTogether) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  tree.serve_quietly(1);
+  tree.reports.clear();
+  for (int rank = per_node; rank < 2 * per_node; ++rank) {
+    tree.routes[static_cast<std::size_t>(rank)]->send({MessageType::status, rank, 0, ""});
+    tree.serve_quietly(0.04);
+  }
+  tree.serve_quietly(0.5);
+  std::map<double, std::set<int>> arrivals;
+  for (const auto& [when, rank] : tree.reports) arrivals[when].insert(rank);
+  EXPECT_EQ(tree.reports.size(), static_cast<std::size_t>(per_node));
+  EXPECT_LE(arrivals.size(), 2u);
+}
+
+TEST(Route, AReportComesBeforeWhatIsSaidAfterIt) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  tree.serve_quietly(1);
+  const std::size_t last = 2 * per_node - 1;
+  tree.reports.clear();
+  tree.routes[last]->send({MessageType::status, 0, 0, ""});
+  tree.routes[last]->send({MessageType::record, 0, 7, std::string(1000, 'r')});
+  EXPECT_TRUE(tree.serve(0.2, [&] { return tree.up[last] == std::vector{7}; }));
+  ASSERT_EQ(tree.reports.size(), 1u);
+  EXPECT_EQ(tree.reports[0].second, static_cast<int>(last));
 }
 
 TEST(Route, AfterTheEndOfARelayAnotherTakesOverAndNothingIsLost) {
