@@ -3,11 +3,11 @@
 // on made descriptions of large nodes with 8 ranks each: discovery, plan and rows of a rank (processor time),
 // and a rehearsal of the run (rehearsal.hpp; wall-clock time, which includes the made ranks). Each size runs
 // in a process of its own.
-//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] [--file-gb GB] [--cases
-//   PATTERN]
-//               [--samples N] [--keep FILE] NODES...
+//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] [--supervisor-mb MB]
+//               [--file-gb GB] [--cases PATTERN] [--samples N] [--keep FILE] NODES...
 //   assay_scale --upset NODES
-// --rank-mb and --file-gb: the most memory of a rank and the largest file at the last size. --cases and
+// --rank-mb, --supervisor-mb and --file-gb: the most memory of a rank and of rank 0's supervisor beyond that
+// of one node, and the largest file of standard, at the last size. --cases and
 // --samples: what the rehearsal runs (9 cases of products, 100 samples a row); --keep: its last file.
 // --upset: the relay of a node ends, another node is silent, a third is 100 times slower; fails unless these
 // are named and no other.
@@ -177,7 +177,7 @@ double exponent(const std::vector<double>& x, const std::vector<double>& y) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double limit = 1.15, most_rank_mb = HUGE_VAL, most_file_gb = HUGE_VAL;
+  double limit = 1.15, most_rank_mb = HUGE_VAL, most_supervisor_mb = HUGE_VAL, most_file_gb = HUGE_VAL;
   int repeats = 1;
   bool supervisor = true, upset = false;
   const Work usual{"standard", "gemm/fp32-n*-together*"};
@@ -192,6 +192,8 @@ int main(int argc, char** argv) {
       repeats = std::atoi(argv[++i]);
     else if (word == "--rank-mb" && i + 1 < argc)
       most_rank_mb = std::atof(argv[++i]);
+    else if (word == "--supervisor-mb" && i + 1 < argc)
+      most_supervisor_mb = std::atof(argv[++i]);
     else if (word == "--file-gb" && i + 1 < argc)
       most_file_gb = std::atof(argv[++i]);
     else if (word == "--cases" && i + 1 < argc)
@@ -210,7 +212,8 @@ int main(int argc, char** argv) {
   if (sizes.size() < (upset ? 1 : 2) || repeats < 1 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
     std::fprintf(stderr,
                  "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] "
-                 "[--file-gb GB] [--cases PATTERN] [--samples N] [--keep FILE] NODES...; two sizes or more, "
+                 "[--supervisor-mb MB] [--file-gb GB] [--cases PATTERN] [--samples N] [--keep FILE] "
+                 "NODES...; two sizes or more, "
                  "ascending\n"
                  "       assay_scale --upset NODES\n");
     return 4;
@@ -254,6 +257,9 @@ int main(int argc, char** argv) {
       fmt::print(" {:.2f}{} |\n", e, judged && e > limit ? " too steep" : "");
     }
     if (rows.back()[rank_mb] > most_rank_mb) within = false, fmt::print("more than {} MB\n", most_rank_mb);
+    for (const Quantity memory : {supervisor_mb, judging_mb})
+      if (rows.back()[memory] > most_supervisor_mb)
+        within = false, fmt::print("{}: more than {} MB\n", whats[memory].name, most_supervisor_mb);
     if (rows.back()[file_gb] > most_file_gb) within = false, fmt::print("more than {} GB\n", most_file_gb);
     return within ? 0 : 1;
   } catch (const Error& e) {
