@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -20,13 +21,18 @@
 namespace assay::verdict {
 namespace {
 
-constexpr double unknown_latency_s = 2e-5;    ///< of a message over TCP
-constexpr double step_latencies = 4;          ///< latencies of a message that a step of an operation takes
-constexpr double decided_by_links = 1 << 20;  ///< bytes of a vector from which on the rates of links count
-constexpr double least_message = 1 << 16;     ///< of a link whose rate is no latency
+constexpr double unknown_latency_s = 2e-5;  ///< of a message over TCP
+constexpr double start_s = 1e-5;            ///< of an operation, as of one on a GPU
+constexpr double least_message = 1 << 16;   ///< of a link whose rate is no latency
+/// Vectors from this size on may be sent in a ring, and with a handshake for each message: latencies of a
+/// step. Smaller ones have one.
+constexpr double ring_bytes = 1 << 13, long_bytes = 1 << 20, handshake_latencies = 4;
+/// Times that a ring, the slower way among many ranks, may take; `collective_implausible` is of the faster.
+constexpr double ring_implausible = 3;
 
-/// The ranks of one communicator: those of a node, or all.
+/// The ranks of one communicator: those of a node, or all. Groups stand for one of them.
 struct Together {
+  double ranks = 0;                   ///< of one communicator
   std::vector<double> medians, best;  ///< of the samples of each rank
   std::int64_t samples = 0;           ///< of a rank
   std::set<std::int32_t> nodes;
@@ -37,6 +43,20 @@ bool is_rate(const Series& s) { return s.unit == "B/s"; }
 bool is_bounded(const Series& s) {
   return s.is_of(results::MetricClass::collective) && s.judged && s.is_shared() && s.first != nullptr &&
          !s.is_imported() && (is_rate(s) || s.unit == "s");
+}
+
+/// Ranks of the largest group of the first sample.
+double ranks_of_group(const Series& s) {
+  const auto* group = s.first->find("group");
+  const std::size_t width = s.first->samples();
+  if (group == nullptr || !group->per_sample || group->values.size() < s.first->entities() * width) return 0;
+  const auto numbers = group->values.held();
+  std::map<double, double> ranks;
+  for (std::size_t r = 0; width > 0 && r < s.first->entities(); ++r)
+    if (numbers[r * width] >= 0) ++ranks[numbers[r * width]];
+  double most = 0;
+  for (const auto& [number, count] : ranks) most = std::max(most, count);
+  return most;
 }
 
 /// By the node that has a communicator of its own, -1 where nodes have one together.
@@ -51,37 +71,118 @@ std::map<std::int32_t, Together> communicators(const Judgement& j, const Series&
     c.samples = std::max<std::int64_t>(c.samples, row.n);
     c.nodes.insert(node);
   }
+  const bool groups = s.judging.shared_by == results::SharedBy::group;
+  for (auto& [node, c] : of) c.ranks = groups ? ranks_of_group(s) : static_cast<double>(c.medians.size());
   return of;
 }
 
 /// What messages between two ranks reach, of the slowest kind of message.
 struct Wire {
   double rate = 0, latency = 0;  ///< 0: not measured
-  double step() const { return step_latencies * (latency > 0 ? latency : unknown_latency_s); }
+  void take(double value, bool is_latency) {
+    if (is_latency)
+      latency = std::max(latency, value);
+    else
+      rate = rate > 0 ? std::min(rate, value) : value;
+  }
 };
 
-/// Inside nodes and across nodes.
+bool is_latency(const Series& s) { return s.unit == "s" && s.metric == "latency"; }
+
+/// Links whose rate or latency bounds collectives.
+bool is_wire(const Series& s) {
+  return s.kind == "link" && s.judged && s.is_of(results::MetricClass::link) && !s.is_imported() &&
+         s.first != nullptr && (is_latency(s) || (is_rate(s) && message_bytes(s) >= least_message));
+}
+
+/// The part of its link that a rank has while all ranks of a node send: those share NICs.
+double share_of_rank(const Judgement& j, const Series& s) {
+  std::set<std::int32_t> nics, nodes;
+  for (const auto& row : s.rows) {
+    if (j.entities.kind(row.source) != "nic") return 1;  // pairs of ranks are measured all at once
+    nics.insert(row.source);
+    nodes.insert(j.entities.node(row.source));
+  }
+  const auto ranks = static_cast<double>(
+      std::ranges::count_if(j.results.entities, [](const auto& e) { return e.kind == "device"; }));
+  const double all_nics = static_cast<double>(nics.size() * j.entities.nodes().size()),
+               measured = static_cast<double>(nodes.size());
+  return ranks > 0 && measured > 0 ? std::min(1.0, all_nics / measured / ranks) : 1;
+}
+
+/// Inside nodes and across nodes. A part that is named as slow holds up all: its links are the bound.
 std::map<bool, Wire> wires_of(const Judgement& j) {
   std::map<bool, Wire> wires;
+  std::map<const Series*, std::set<bool>> kinds;
   for (const auto& s : j.series) {
-    const bool latency = s.unit == "s" && s.metric == "latency";
-    if (s.kind != "link" || !s.judged || !s.is_of(results::MetricClass::link) || s.is_imported() ||
-        s.first == nullptr || !(latency || (is_rate(s) && message_bytes(s) >= least_message)))
-      continue;
+    if (!is_wire(s)) continue;
     std::map<bool, std::vector<double>> values;
-    for (const auto& row : s.rows)
-      if (row.median > 0 && std::isfinite(row.median) && j.entities.kind(row.source) == "device")
-        values[j.entities.node(row.source) != j.entities.node(row.destination)].push_back(row.median);
+    for (const auto& row : s.rows) {
+      const bool across = j.entities.node(row.source) != j.entities.node(row.destination);
+      // Ranks of a node use no NIC among themselves.
+      if (row.median > 0 && std::isfinite(row.median) && (across || j.entities.kind(row.source) == "device"))
+        values[across].push_back(row.median);
+    }
+    const double share = is_latency(s) ? 1 : share_of_rank(j, s);
     for (const auto& [across, of] : values) {
-      auto& wire = wires[across];
-      if (latency)
-        wire.latency = std::max(wire.latency, median(of));
-      else
-        wire.rate = wire.rate > 0 ? std::min(wire.rate, median(of)) : median(of);
+      wires[across].take(share * median(of), is_latency(s));
+      kinds[&s].insert(across);
     }
   }
   std::erase_if(wires, [](const auto& w) { return !(w.second.rate > 0); });
+  for (const auto& f : j.found) {
+    const Series* s = f.finding.severity == "INFO" || !f.finding.value ? nullptr : series_of(j, f.finding);
+    if (s == nullptr || !is_wire(*s)) continue;
+    for (const bool across : kinds[s])
+      if (*f.finding.value > 0)
+        wires[across].take((is_latency(*s) ? 1 : share_of_rank(j, *s)) * *f.finding.value, is_latency(*s));
+      else
+        wires.erase(across);
+  }
+  std::erase_if(wires, [](const auto& w) { return !(w.second.rate > 0); });
   return wires;
+}
+
+/// The slowest of what a communicator uses.
+std::optional<Wire> wire_of(const std::map<bool, Wire>& wires, const Together& c) {
+  const bool across = c.nodes.size() > 1;
+  const auto it = wires.find(across);
+  if (it == wires.end()) return std::nullopt;
+  Wire wire = it->second;
+  const auto inside = wires.find(false);
+  if (across && inside != wires.end() && c.medians.size() > c.nodes.size()) {
+    wire.take(inside->second.rate, false);
+    wire.take(inside->second.latency, true);
+  }
+  return wire;
+}
+
+/// What an operation sends: `passes` over all ranks, each with this share of the vector.
+struct Cost {
+  double passes = 1;
+  bool whole = false;  ///< each rank sends the whole vector, else all but the own share
+  double bytes(double ranks, double vector) const {
+    return passes * vector * (whole ? 1 : (ranks - 1) / ranks);
+  }
+};
+
+/// All-reduce takes two passes, and so may what is not known here.
+Cost cost_of(const std::string& operation) {
+  if (operation == "broadcast") return {1, true};
+  const bool one = operation == "reduce-scatter" || operation == "all-gather" || operation == "all-to-all";
+  return {one ? 1.0 : 2.0};
+}
+
+/// Seconds that are plausible, divided by `collective_implausible`: by halving and doubling a pass takes log2
+/// of the ranks steps, in a ring all but one. Both send the same bytes.
+double allowed_s(const Cost& cost, double ranks, double vector, const Wire& wire) {
+  const double latency = wire.latency > 0 ? wire.latency : unknown_latency_s,
+               step = latency * (vector >= long_bytes ? handshake_latencies : 1),
+               sent = cost.bytes(ranks, vector) / wire.rate;
+  const double halving = start_s + sent + cost.passes * std::ceil(std::log2(ranks)) * step,
+               ring = start_s + sent + cost.passes * (ranks - 1) * step;
+  if (vector < ring_bytes) return halving;
+  return std::max(halving, ring * ring_implausible / constants::collective_implausible);
 }
 
 /// A communicator beside what bounds it.
@@ -94,21 +195,23 @@ struct Implausible {
   std::string why;
 };
 
-/// A ring sends 2 (n-1) messages of 1/n of the vector from rank to rank: busbw is the rate of the links less
-/// the latencies of these steps.
 void hold_against_links(const Judgement& j, std::vector<Implausible>& found) {
   const auto wires = wires_of(j);
   for (const auto& s : j.series) {
     const double bytes = is_bounded(s) ? message_bytes(s) : 0;
-    if (bytes < decided_by_links || !is_rate(s)) continue;
+    if (!(bytes > 0) || s.metric == "algbw") continue;  // which is busbw by another factor
+    const std::string operation = text_parameter(*s.first, "operation");
+    if (operation.empty()) continue;  // not one whose cost is known
+    const Cost cost = cost_of(operation);
     for (const auto& [node, c] : communicators(j, s)) {
-      const auto wire = wires.find(c.nodes.size() > 1);
-      if (wire == wires.end() || c.medians.size() < 2) continue;
-      const double rate = wire->second.rate, ranks = static_cast<double>(c.medians.size());
-      const double expected = rate / (1 + wire->second.step() * rate * ranks / bytes), best = median(c.best);
-      if (best * constants::collective_implausible < expected)
-        found.push_back({&s, node, median(c.medians), best, c.samples, expected, expected / best,
-                         "the links of this run would allow " + format_quantity(expected, s.unit)});
+      const auto wire = wire_of(wires, c);
+      if (!wire || c.ranks < 2) continue;
+      const double sent = cost.bytes(c.ranks, bytes), best = median(c.best);
+      const double allowed = allowed_s(cost, c.ranks, bytes, *wire), own = is_rate(s) ? sent / best : best;
+      if (own <= constants::collective_implausible * allowed) continue;
+      const double reference = is_rate(s) ? sent / allowed : allowed;
+      found.push_back({&s, node, median(c.medians), best, c.samples, reference, own / allowed,
+                       "the links of this run would allow " + format_quantity(reference, s.unit)});
     }
   }
 }
@@ -161,7 +264,9 @@ void tell_implausible(Judgement& j, const std::vector<const Implausible*>& of) {
   bool waits = false;
   for (const auto* one : of) {
     samples += one->samples;
-    waits = waits || waits_for_a_core(j, *one->series, one->node);
+    waits = waits || waits_for_a_core(j, *one->series, one->node) ||
+            std::any_of(one->series->rows.begin(), one->series->rows.end(),
+                        [&](const SeriesRow& row) { return j.entities.shares_cores(row.entity); });
   }
   // A neighbour on the machine slows a few samples, and those of a rank without its core.
   const bool open = !waits && samples >= static_cast<std::int64_t>(constants::peers_small_samples);

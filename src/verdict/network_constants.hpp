@@ -90,10 +90,11 @@ inline constexpr double collective_rare_deficit = 0.5;
 // hardly depends on the number of nodes.
 inline constexpr double bisection_share = 0.5;
 
-// A collective is implausible from this factor below what the links of the same run allow on, or below what
-// another size of the same operation shows. All-reduce among oversubscribed ranks reaches a tenth of its
-// links.
-inline constexpr double collective_implausible = 50;
+// A collective is implausible from this factor on beyond what the links of the same run allow, or another
+// size of the same operation shows. With a core of its own a rank came within a factor of 3 of its links and
+// of 5 of other sizes. A core that adds 5 GB/s beside a NIC of 50 GB/s makes a factor of 10, and a network
+// that is narrower above its switches another of 2.
+inline constexpr double collective_implausible = 20;
 
 inline Json network_json() {
   return Json{{"alpha_screen", network_alpha_screen},

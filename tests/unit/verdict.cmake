@@ -4,6 +4,6 @@ assay_test(unit_verdict
   LINKS assay_verdict assay_simulate assay_report nlohmann_json::nlohmann_json
   LABELS unit LONG)
 assay_test(unit_verdict_network
-  SOURCES verdict/network_test.cpp verdict/network_faults_test.cpp verdict/network_switches_test.cpp verdict/network_small_test.cpp verdict/servers_test.cpp verdict/collectives_test.cpp verdict/rails_test.cpp
+  SOURCES verdict/network_test.cpp verdict/network_faults_test.cpp verdict/network_switches_test.cpp verdict/network_small_test.cpp verdict/servers_test.cpp verdict/collectives_test.cpp verdict/collective_bounds_test.cpp verdict/rails_test.cpp
   LINKS assay_verdict assay_simulate nlohmann_json::nlohmann_json
   LABELS unit LONG SHARDS 2)
