@@ -15,6 +15,7 @@
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
 #include "verdict/network_links.hpp"
+#include "verdict/population.hpp"
 #include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
@@ -120,26 +121,32 @@ std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
   return found;
 }
 
-/// Whether new groups of the node are slow too, by how much at least.
+/// Whether new groups of the node are slow too, by how much at least; beside the nodes that are no
+/// candidates, where these are enough.
 struct GroupRetest {
   bool measured = false;
   double deficit = 0, low = 0;
   double reference = 0;  ///< log rate that the deficit is from
   std::size_t controls = 0;
 };
-GroupRetest judge_groups(const GroupScores& retest, std::int32_t node, std::size_t candidates) {
+GroupRetest judge_groups(const GroupScores& retest, std::int32_t node,
+                         const std::vector<SlowUnit>& candidates) {
   GroupRetest a;
-  std::vector<double> others;
+  std::vector<double> others, controls;
   double own = results::not_taken, centre = 0;
   for (std::size_t i = 0; i < retest.units.size(); ++i) {
     if (retest.values[i].size() < 2) continue;
-    if (retest.units[i] != node) {
-      others.push_back(best(retest.values[i]));
+    const double score = best(retest.values[i]);
+    if (retest.units[i] == node) {
+      own = score;
+      centre = retest.centres[i];
       continue;
     }
-    own = best(retest.values[i]);
-    centre = retest.centres[i];
+    others.push_back(score);
+    if (std::ranges::none_of(candidates, [&](const auto& c) { return c.row == retest.units[i]; }))
+      controls.push_back(score);
   }
+  if (controls.size() + 1 >= constants::collective_nodes) others = controls;
   if (std::isnan(own) || others.size() + 1 < constants::collective_nodes) return a;
   const double n = static_cast<double>(others.size()),
                spread = std::max(mad_sigma(others), constants::network_spread_floor);
@@ -149,7 +156,7 @@ GroupRetest judge_groups(const GroupScores& retest, std::int32_t node, std::size
   a.deficit = median(others) - own;
   a.reference = centre + median(others);
   a.low = a.deficit - t_quantile(1 - constants::network_alpha_retest /
-                                         static_cast<double>(std::max<std::size_t>(1, candidates)),
+                                         static_cast<double>(std::max<std::size_t>(1, candidates.size())),
                                  n - 1) *
                           se;
   return a;
@@ -198,7 +205,8 @@ bool has_pairs(const Judgement& j, std::int32_t part) {
 
 results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores,
                             const SlowUnit& slow, const GroupRetest& a) {
-  const bool confirmed = a.measured && a.low > 0;
+  const bool confirmed = a.measured && a.low > 0 &&
+                         a.deficit >= std::max(log_deficit(constants::network_fail), slow.deficit / 2);
   const double deficit = confirmed ? a.deficit : slow.deficit;
   auto f = j.about(s, slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
   const double reference = confirmed ? a.reference : slow.reference;
@@ -266,6 +274,7 @@ void judge_collectives(Judgement& j) {
   for (auto& s : j.series)
     if (in_groups(s)) mark_compared(j, s);
   bool told = false;
+  std::set<std::int32_t> cleared;
   for (const auto* s : series) {
     if (judge_slow_switch(j, *s, named)) continue;
     const auto scores = scores_of(j, *s, false);
@@ -274,15 +283,18 @@ void judge_collectives(Judgement& j) {
     std::set<std::int32_t> here;
     for (const auto& one : by_node(j, scores, slow)) {
       // One finding for each node: the other sizes say the same.
-      if (named.contains(j.entities.node(one.row))) continue;
-      here.insert(j.entities.node(one.row));
+      const auto node = j.entities.node(one.row);
+      if (named.contains(node) || cleared.contains(node)) continue;
       const auto asked = one.devices.empty() ? std::vector{one.row} : one.devices;
       GroupRetest a;
       for (const auto row : asked) {
-        const auto own = judge_groups(retest, row, slow.size());
+        const auto own = judge_groups(retest, row, slow);
         if (row == asked.front() || !own.measured || own.low < a.low) a = own;
       }
-      j.add(finding_of(j, *s, scores, one, a), asked);
+      auto f = finding_of(j, *s, scores, one, a);
+      // What is not confirmed may still be one of many.
+      (f.severity == "INFO" ? cleared : here).insert(node);
+      j.add(std::move(f), asked);
     }
     named.insert(here.begin(), here.end());
     judge_many(j, *s, named, told);

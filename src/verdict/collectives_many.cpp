@@ -46,19 +46,34 @@ std::vector<Group> groups_in(const std::vector<Draw>& draws, int rails,
 /// What slow groups are slow beside: a tenth of all; the best; those that a gap divides from all others.
 enum class Beside { tenth, best, gap };
 
-/// The first value after a gap of `network_fail` below the best, a tenth of all at least; the end if there is
-/// none. The gap is wide for how the best differ, of a few how the others do. Rates are descending.
-std::size_t gap_below_best(const std::vector<double>& rates) {
-  constexpr std::size_t least_groups = 2, few_groups = 4;
-  for (std::size_t n = std::max(least_groups, (rates.size() + 9) / 10); n < rates.size(); ++n) {
-    const double gap = rates[n - 1] - rates[n];
-    if (gap < log_deficit(constants::network_fail)) continue;
-    const auto best = std::span(rates).first(n), others = std::span(rates).subspan(n);
-    const auto alike = n < few_groups ? others : best;
-    const double deviation = std::max(mad_sigma(alike), constants::network_spread_floor);
-    if (gap > least_distance(alike.size(), 1) * deviation) return n;
+/// Where a gap begins and ends in descending rates: the first that is not fast, and the first that is slow.
+struct Gap {
+  std::size_t fast, slow;
+};
+
+/// How the rates beside a gap differ from the median of their own side.
+double deviation_beside(std::span<const double> rates, Gap gap) {
+  std::vector<double> residuals;
+  for (const auto side : {rates.first(gap.fast), rates.subspan(gap.slow)}) {
+    const double centre = median(side);
+    for (const double rate : side) residuals.push_back(rate - centre);
   }
-  return rates.size();
+  return std::max(mad_sigma(residuals), constants::network_spread_floor);
+}
+
+/// The gap of `network_fail` below the best, a tenth of all at least, as wide as two populations must be
+/// apart; at the end of the rates if there is none. Traffic of others leaves a few groups inside it.
+Gap gap_below_best(const std::vector<double>& rates) {
+  constexpr std::size_t least_groups = 2, one_inside_of = 16;
+  const std::size_t n = rates.size(), least = std::max(least_groups, n / 10);
+  for (std::size_t inside = 0; inside <= n / one_inside_of; ++inside)
+    for (Gap gap{least, least + inside}; gap.slow < n; ++gap.fast, ++gap.slow) {
+      const double width = rates[gap.fast - 1] - rates[gap.slow];
+      if (width >= log_deficit(constants::network_fail) &&
+          width > least_distance(n, 2) * deviation_beside(rates, gap))
+        return gap;
+    }
+  return {n, n};
 }
 
 /// Marks what is slow beside the fast groups of its kind.
@@ -71,14 +86,15 @@ void mark_slow(std::vector<Group>& groups, Beside beside, std::map<Kind, double>
   std::map<Kind, std::vector<double>> rates;
   for (const auto& g : groups)
     if (!across || g.switches.size() > 1) rates[g.kind].push_back(g.rate);
-  std::map<Kind, double> slowest_fast;
+  std::map<Kind, double> slowest_fast, fastest_slow;
   for (auto& [kind, of] : rates) {
     std::sort(of.rbegin(), of.rend());
     fast[kind] = of[beside == Beside::tenth ? of.size() / 10 : 0];
     if (beside != Beside::gap) continue;
-    const std::size_t fast_groups = gap_below_best(of);
-    slowest_fast[kind] = of[fast_groups - 1];
-    fast[kind] = of[fast_groups / 2];
+    const Gap gap = gap_below_best(of);
+    slowest_fast[kind] = of[gap.fast - 1];
+    fastest_slow[kind] = gap.slow < of.size() ? of[gap.slow] : -HUGE_VAL;
+    fast[kind] = of[gap.fast / 2];
   }
   for (auto& g : groups) {
     const auto at = fast.find(g.kind);
@@ -86,8 +102,8 @@ void mark_slow(std::vector<Group>& groups, Beside beside, std::map<Kind, double>
     g.slow = deficit >= least;
     g.sound = deficit < least / 2;
     if (beside != Beside::gap || at == fast.end()) continue;
-    g.slow = g.rate < slowest_fast[g.kind];
-    g.sound = !g.slow;
+    g.slow = g.rate <= fastest_slow[g.kind];
+    g.sound = g.rate >= slowest_fast[g.kind];
   }
 }
 

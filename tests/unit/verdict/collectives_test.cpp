@@ -143,6 +143,35 @@ TEST(VerdictCollectives, ManyNodesSlowByLittleAreTold) {
     }
 }
 
+/// With traffic of others, which leaves single groups between the fast and the slow ones; after the retest.
+std::vector<std::string> accused_in_traffic(std::int64_t nodes, std::uint64_t seed,
+                                            const std::vector<std::string>& faults) {
+  auto spec = groups_of(nodes, seed, faults);
+  spec.devices_per_node = 1;
+  spec.samples = 10;
+  spec.spike_share = simulate::Spec{}.spike_share;
+  return accused_after_retest(spec);
+}
+
+TEST(VerdictCollectives, ManyNodesSlowByLittleAreToldInTraffic) {
+  const std::vector<std::pair<int, const char*>> slow{{32, "slow:node=0-5,suite=allreduce,percent=15"},
+                                                      {32, "slow:node=0-7,suite=allreduce,percent=15"},
+                                                      {64, "slow:node=0-15,suite=allreduce,percent=15"},
+                                                      {16, "slow:node=0-3,suite=allreduce,percent=20"}};
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    EXPECT_TRUE(accused_in_traffic(32, seed, {}).empty()) << seed;
+    for (const auto& [nodes, fault] : slow)
+      EXPECT_FALSE(accused_in_traffic(nodes, seed, {fault}).empty()) << nodes << fault << seed;
+  }
+}
+
+/// One that was in slow groups by chance, and hardly is in new ones.
+TEST(VerdictCollectives, WhoIsHardlySlowInNewGroupsIsNotNamed) {
+  for (std::uint64_t seed = 1; seed <= 32; ++seed)
+    for (const auto& name : accused_in_traffic(32, seed, {"slow:node=0-3,suite=allreduce,percent=15"}))
+      EXPECT_LE(name, "node sim03") << seed;
+}
+
 /// More than a quarter of the nodes: those that groups without any other suspect accuse are named, and what
 /// is slow besides is told.
 TEST(VerdictCollectives, ManySlowNodesAreNamedOrTold) {
