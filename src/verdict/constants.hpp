@@ -205,6 +205,13 @@ inline constexpr double peers_small_deficit = 0.30;
 inline constexpr double peers_open_deficit = 0.45;
 inline constexpr double peers_note_deficit = 0.20;
 inline constexpr int peers_small_samples = 5;
+// One of three nodes is a warning from here on, if the other two differ by at most this part of what it
+// lacks: 6 and 0.75 deviations of the assumed spread. The fewest samples, and what the best of them must
+// lack.
+inline constexpr double peers_third_deficit = 0.12;
+inline constexpr double peers_third_alike = 0.125;
+inline constexpr int peers_third_samples = 10;
+inline constexpr double peers_third_best = 0.08;
 // Cases of fewer samples that name a part together: how many, and of the message sizes from one on up or down
 // the share in which it is slow.
 inline constexpr std::size_t agreeing_cases = 3;

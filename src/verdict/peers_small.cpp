@@ -5,6 +5,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -143,7 +144,25 @@ void open_without_majority(const Group& p, std::span<Slow> slow) {
   for (auto& one : slow) one.open = one.open || one.warn;
 }
 
-void judge_group(const Series& s, Group& p, std::vector<Slow>& found) {
+/// One of three nodes, which do not disturb one another, where the other two are alike. Two do not tell how
+/// healthy ones spread: never a fault.
+bool is_third_apart(const Judgement& j, const Series& s, const Group& p, std::size_t i, double deficit,
+                    double best_sample) {
+  if (p.rows.size() != 3 || p.shared || !s.per_sample || deficit < constants::peers_third_deficit ||
+      best_sample < constants::peers_third_best)
+    return false;
+  std::set<std::int32_t> nodes;
+  std::vector<double> others;
+  for (std::size_t k = 0; k < p.rows.size(); ++k) {
+    const auto& row = *p.rows[k];
+    nodes.insert(j.entities.node(row.entity));
+    if (row.n < constants::peers_third_samples || lacks_core(j, s, row.entity)) return false;
+    if (k != i) others.push_back(row.median);
+  }
+  return nodes.size() == 3 && 1 - others.front() / others.back() <= constants::peers_third_alike * deficit;
+}
+
+void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow>& found) {
   std::sort(p.rows.begin(), p.rows.end(), [](const auto* a, const auto* b) {
     return std::pair(a->median, a->entity) < std::pair(b->median, b->entity);
   });
@@ -182,7 +201,8 @@ void judge_group(const Series& s, Group& p, std::vector<Slow>& found) {
     const bool beyond_sharing =
         p.shared && best_sample > constants::peers_shared_most && (!s.per_sample || row.n >= 3);
     const bool far = deficit > overall && best > constants::peers_min_deficit && !p.shared;
-    Slow slow{&s, row, reference, deficit, p.rows.size() - 1, beyond_sharing || (far && lasting)};
+    const bool third = is_third_apart(j, s, p, i, deficit, best_sample);
+    Slow slow{&s, row, reference, deficit, p.rows.size() - 1, beyond_sharing || (far && lasting) || third};
     slow.would = !slow.warn && far && all_beyond;
     slow.of_faster = of_faster;
     slow.open = slow.warn && far && (of_faster || deficit > constants::peers_open_deficit);
@@ -211,7 +231,7 @@ void judge_small_populations(Judgement& j) {
       auto& p = groups[i];
       p.z = z;
       p.shared = group_shares_cores(i);
-      if (p.rows.size() >= 2) judge_group(s, p, found);
+      if (p.rows.size() >= 2) judge_group(j, s, p, found);
     }
   }
   report_all(j, std::move(found));

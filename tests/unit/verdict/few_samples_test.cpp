@@ -46,6 +46,43 @@ TEST(VerdictFewSamples, HealthyPartsWithOneSampleAreNotNamed) {
   }
 }
 
+/// Three nodes, the last slow by `percent`.
+Fleet of_three(double spread, double percent, std::uint64_t seed, double noise = 0.002) {
+  auto fleet = Fleet::of(3, spread, seed);
+  fleet.samples = 10;
+  fleet.noise = noise;
+  fleet.rate[2] *= 1 - percent / 100;
+  return fleet;
+}
+
+TEST(VerdictFewSamples, OneOfThreeNodesIsToldWhereTheOthersAreAlike) {
+  std::size_t told = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto v = judge(of_three(0.005, 15, seed).run());
+    if (v.state != "WARN") continue;
+    ++told;
+    ASSERT_EQ(v.findings.size(), 1U) << all_reasons(v);
+    EXPECT_EQ(v.findings[0].name, "node2/cores0-1");
+    EXPECT_NEAR(*v.findings[0].deficit, 0.15, 0.03);
+    EXPECT_FALSE(v.findings[0].confirmed);
+  }
+  EXPECT_GE(told, 38U);
+  for (std::uint64_t seed = 1; seed <= 200; ++seed)
+    for (const double noise : {0.002, 0.02, 0.1})
+      EXPECT_EQ(find_kind(judge(of_three(0.02, 0, seed, noise).run()), "slow"), nullptr) << seed << noise;
+  // Few samples, or two others that differ, do not tell; nor do three ranks of one node.
+  auto few = of_three(0.005, 15, 1);
+  few.samples = 6;
+  EXPECT_EQ(judge(few.run()).state, "PASS");
+  auto unlike = of_three(0.005, 15, 1);
+  unlike.rate[1] *= 0.95;
+  EXPECT_EQ(judge(unlike.run()).state, "PASS");
+  auto together = healthy(1, 3);
+  auto& m = first_case(together).metrics[0];
+  for (std::size_t s = 0; s < m.values.size() / 3; ++s) m.values[s] *= 0.85;
+  EXPECT_EQ(judge(together).state, "PASS");
+}
+
 /// Medians that repeat to 9 % at best, and one part that is `factor` times slower.
 Fleet noisy(double factor, std::uint64_t seed) {
   auto fleet = Fleet::of(12, 0.005, seed);
