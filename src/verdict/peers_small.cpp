@@ -44,7 +44,15 @@ struct Group {
   std::vector<double> sorted;
   double z = constants::peers_z;
   bool shared = false;
+  double spread = 0;  ///< of healthy parts, of three
 };
+
+void sort_rows(Group& p) {
+  std::sort(p.rows.begin(), p.rows.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->median, a->entity) < std::pair(b->median, b->entity);
+  });
+  for (const auto* row : p.rows) p.sorted.push_back(row->median);
+}
 
 double threshold_of(const Group& p, double reference) {
   double threshold = constants::peers_small_deficit;
@@ -144,12 +152,21 @@ void open_without_majority(const Group& p, std::span<Slow> slow) {
   for (auto& one : slow) one.open = one.open || one.warn;
 }
 
+/// Spread of healthy parts where three are measured in several metrics: that of the two that are closest, in
+/// the median.
+double spread_of_threes(const std::vector<double>& closest) {
+  constexpr std::size_t least_metrics = 6;
+  constexpr double normal_closest = 0.36;  // of three normal values, in deviations
+  return closest.size() < least_metrics ? 0 : median(closest) / normal_closest;
+}
+
 /// One of three nodes, which do not disturb one another, where the other two are alike. Two do not tell how
 /// healthy ones spread: never a fault.
 bool is_third_apart(const Judgement& j, const Series& s, const Group& p, std::size_t i, double deficit,
                     double best_sample) {
-  if (p.rows.size() != 3 || p.shared || !s.per_sample || deficit < constants::peers_third_deficit ||
-      best_sample < constants::peers_third_best)
+  constexpr double least_deviations = 8;  // of one that is slow in all metrics 21: the two others alone tell
+  if (p.rows.size() != 3 || p.shared || !s.per_sample || best_sample < constants::peers_third_best ||
+      deficit < std::max(constants::peers_third_deficit, least_deviations * p.spread))
     return false;
   std::set<std::int32_t> nodes;
   std::vector<double> others;
@@ -163,14 +180,6 @@ bool is_third_apart(const Judgement& j, const Series& s, const Group& p, std::si
 }
 
 void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow>& found) {
-  std::sort(p.rows.begin(), p.rows.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->median, a->entity) < std::pair(b->median, b->entity);
-  });
-  for (auto* row : p.rows) {
-    p.sorted.push_back(row->median);
-    row->reference = std::max<std::uint8_t>(row->reference, Reference::peers);
-  }
-  if (has_own_rule(p.rows.size(), p.shared)) return;
   const bool higher = s.better == results::Better::higher;
   const double overall = threshold_of(p, median(p.sorted));
   const bool small = p.sorted.size() < constants::peers_min_population;
@@ -221,7 +230,8 @@ void judge_small_populations(Judgement& j) {
   const double tail = constants::alpha_warn / static_cast<double>(comparisons);
   const double z = std::max(constants::peers_z,
                             boost::math::quantile(boost::math::complement(boost::math::normal(), tail)));
-  std::vector<Slow> found;
+  std::vector<std::pair<const Series*, Group>> all;
+  std::vector<double> closest;
   for (auto& s : j.series) {
     if (!is_population(s)) continue;
     std::vector<Group> groups(peer_groups(s));
@@ -229,10 +239,22 @@ void judge_small_populations(Judgement& j) {
       if (!std::isnan(log_rate(row.median, s.better))) groups[peer_group(j, s, row)].rows.push_back(&row);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       auto& p = groups[i];
+      if (p.rows.size() < 2) continue;
       p.z = z;
       p.shared = group_shares_cores(i);
-      if (p.rows.size() >= 2) judge_group(j, s, p, found);
+      for (auto* row : p.rows) row->reference = std::max<std::uint8_t>(row->reference, Reference::peers);
+      if (has_own_rule(p.rows.size(), p.shared)) continue;
+      sort_rows(p);
+      if (p.rows.size() == 3)
+        closest.push_back(std::log(std::min(p.sorted[1] / p.sorted[0], p.sorted[2] / p.sorted[1])));
+      all.emplace_back(&s, std::move(p));
     }
+  }
+  std::vector<Slow> found;
+  const double spread = spread_of_threes(closest);
+  for (auto& [s, p] : all) {
+    p.spread = spread;
+    judge_group(j, *s, p, found);
   }
   report_all(j, std::move(found));
 }

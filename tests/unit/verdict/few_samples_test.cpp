@@ -77,6 +77,16 @@ TEST(VerdictFewSamples, OneOfThreeNodesIsToldWhereTheOthersAreAlike) {
   auto unlike = of_three(0.005, 15, 1);
   unlike.rate[1] *= 0.95;
   EXPECT_EQ(judge(unlike.run()).state, "PASS");
+  // Where the nodes differ so much in other metrics, it is no more than usual.
+  for (const double spread : {0.005, 0.04}) {
+    auto r = of_three(0.005, 15, 1).run();
+    for (int metric = 0; metric < 8; ++metric) {
+      auto other = of_three(spread, 0, static_cast<std::uint64_t>(10 + metric));
+      other.name = "copy-" + std::to_string(metric);
+      other.add(r);
+    }
+    EXPECT_EQ(find_kind(judge(r), "slow") != nullptr, spread < 0.01) << all_reasons(judge(r));
+  }
   auto together = healthy(1, 3);
   auto& m = first_case(together).metrics[0];
   for (std::size_t s = 0; s < m.values.size() / 3; ++s) m.values[s] *= 0.85;
