@@ -113,8 +113,9 @@ inline constexpr double story_degrees = 8;
 // Fewest uncorrelated metrics of a suite from which each borrows spread from all.
 inline constexpr std::size_t spread_metrics = 6;
 
-// Clock: the slope is fitted from this many devices on, where its error is at most `clock_max_error`; else it
-// is 1 for GEMM and training, 0 for other metrics.
+// Clock: the slope is fitted from this many devices on, of an import from `peers_min_population`, where its
+// error is at most `clock_max_error`; else it is 1 for GEMM and training, 0 for other metrics, and of an
+// import unknown.
 inline constexpr std::size_t clock_min_population = 32;
 inline constexpr double clock_max_error = 0.15;
 // A part whose clock is higher than the median by more: then most are throttled, or it is another kind, and

@@ -51,7 +51,7 @@ std::string lost(const Drifter& d, double seconds) {
 std::vector<std::vector<double>> lines_of(const Population& p, const results::CaseData& c,
                                           std::vector<std::size_t>& members) {
   const results::Metric* metric = c.find(p.series->metric);
-  const results::Metric* clock = p.clocked ? c.find("clock") : nullptr;
+  const results::Metric* clock = p.clocked && p.slope_known ? c.find("clock") : nullptr;
   std::vector<std::vector<double>> lines;
   if (metric == nullptr || metric->values.size() != c.entities() * c.samples() ||
       c.t.size() != metric->values.size())
@@ -157,8 +157,9 @@ void judge_drift(Judgement& j) {
     };
     const auto when = [&](double begin) { return later(j.results.info.started, begin); };
     const auto since = [&](double begin) {
-      return fmt::format("{}, since {:.0f} s after the run began{}{}", p.clocked ? ", at equal clock" : "",
-                         begin, when(begin).empty() ? "" : " at ", when(begin));
+      return fmt::format("{}, since {:.0f} s after the run began{}{}",
+                         p.clocked && p.slope_known ? ", at equal clock" : "", begin,
+                         when(begin).empty() ? "" : " at ", when(begin));
     };
     if (const auto fall = common_fall_of(lines, log_deficit(constants::drift_common_case))) {
       const double begin = time_of(fall->begin);

@@ -17,8 +17,10 @@ using results::not_taken;
 /// Without a clock a power-limited GEMM varies by chip, and 3 % is no fault; at equal clock it is.
 void set_deltas(Population& p) {
   const auto& judging = p.series->judging;
-  p.delta_raw = judging.fault_threshold;
-  p.delta = judging.follows_clock() && p.clocked ? constants::delta_at_clock : p.delta_raw;
+  p.delta_raw = p.delta = judging.fault_threshold;
+  if (!p.clocked) return;
+  if (judging.follows_clock()) p.delta = constants::delta_at_clock;
+  if (p.slope > 0) p.delta_raw = std::max(p.delta_raw, constants::delta_compute_raw);
 }
 
 /// The case's own covariate `clock`, by entity.
@@ -79,6 +81,31 @@ void doubt_far_clocks(Population& p) {
   }
 }
 
+/// Where the slope may be anything from 0 to 1, what one of these slopes explains is no remainder.
+void doubt_slope(Population& p) {
+  const double usual = median(values_of(p, &Member::residual));
+  for (auto& m : p.members) {
+    const double at_one = m.residual - usual, at_zero = at_one + m.clock - p.centre_clock;
+    m.residual = usual + std::clamp(0.0, std::min(at_one, at_zero), std::max(at_one, at_zero));
+  }
+}
+
+/// Another tool does not tell whether a metric follows the clock.
+void set_slope(Population& p, const std::vector<double>& f, const std::vector<double>& y) {
+  const bool imported = p.series->is_imported();
+  p.slope = imported || p.series->judging.follows_clock() ? 1 : 0;
+  p.slope_known = !imported;
+  if (p.size() >= (imported ? constants::peers_min_population : constants::clock_min_population)) {
+    const Line line = robust_line(f, y);
+    // Clocks that hardly differ tell nothing about the slope.
+    if (line.slope_error < constants::clock_max_error && line.slope > -0.25 && line.slope < 1.5) {
+      p.slope = std::max(line.slope, 0.0);
+      p.slope_error = line.slope_error;
+      p.slope_known = true;
+    }
+  }
+}
+
 void take_out_clock(const Judgement& j, Population& p) {
   const auto clocks = clocks_of(j, *p.series);
   for (auto& m : p.members) {
@@ -96,17 +123,10 @@ void take_out_clock(const Judgement& j, Population& p) {
     p.clocked = false;
     return;
   }
-  p.slope = p.series->judging.follows_clock() ? 1 : 0;
-  if (p.size() >= constants::clock_min_population) {
-    const Line line = robust_line(f, y);
-    // Clocks that hardly differ tell nothing about the slope.
-    if (line.slope_error < constants::clock_max_error && line.slope > -0.25 && line.slope < 1.5) {
-      p.slope = std::max(line.slope, 0.0);
-      p.slope_error = line.slope_error;
-    }
-  }
+  set_slope(p, f, y);
   for (auto& m : p.members) m.residual -= p.slope * (m.clock - p.centre_clock);
-  if (p.slope > 0) doubt_far_clocks(p);
+  if (!p.slope_known) doubt_slope(p);
+  if (p.slope_known && p.slope > 0) doubt_far_clocks(p);
 }
 
 /// Slots, firmware, limits: groups of at least 8 whose median is apart beyond doubt are centred on the rest.

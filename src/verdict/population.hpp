@@ -50,6 +50,7 @@ struct Population {
   bool shared = false;                ///< ranks take turns on cores
   bool clocked = false;               ///< every member's clock is known
   double slope = 0, slope_error = 0;  ///< of log rate over log clock
+  bool slope_known = true;            ///< else it is 1, and what a slope from 0 to 1 explains is no remainder
   double delta_raw = 0, delta = 0;    ///< fractions: on the rate as measured, and on the residual
   SplitFound split;
 

@@ -354,5 +354,28 @@ TEST(ForeignUnits, UnitsOfOtherToolsAreRead) {
     EXPECT_THROW(unit_scale(text), Error) << text;
 }
 
+/// Below 32 parts no slope was fitted, and rates that follow the clock were FAIL as slow at equal clock.
+TEST_F(ImportCsv, TheClockOfFewPartsExplainsTheirRates) {
+  for (const char* unit : {"TFLOP/s", "GB/s"})
+    for (const bool follows : {true, false}) {
+      std::string text = "node,device,metric,unit,better,sample,value,time,block,clock_hz\n";
+      for (int n = 0; n < 12; ++n) {
+        const double clock = n == 3 ? 0.96 : n == 8 ? 0.9 : 1 + 0.0004 * (n % 5);
+        for (int s = 0; s < 15; ++s)
+          text += fmt::format("n{},0,x,{},higher,{},{},{},{},{}\n", n, unit, s,
+                              (follows ? clock : 1) * (100 + 0.2 * ((n * 7) % 5) + 0.3 * ((n + s * 3) % 5)),
+                              6 * s, s / 3, 1.4e9 * clock);
+      }
+      const auto v = verdict::judge(import(text), {});
+      EXPECT_EQ(v.state, follows ? "FAIL" : "PASS") << unit;
+      for (const auto& f : v.findings) {
+        EXPECT_NE(f.kind, "slow_at_clock") << f.text;
+        if (f.severity == "FAIL") {
+          EXPECT_EQ(f.name + " " + f.kind, "n8/device0 throttled") << f.text;
+        }
+      }
+    }
+}
+
 }  // namespace
 }  // namespace assay::imports
