@@ -338,13 +338,19 @@ void judge_network(Judgement& j) {
   const auto claims = claims_of(j, places, screened);
   const std::size_t before = j.found.size();
   const Explained explained(j, claims);
-  // Place, inside, of storage, a server, not confirmed: what was not measured again is no member of a fault.
-  using Kind = std::tuple<PartKind, bool, bool, bool, bool>;
+  // What was not measured again is no member of a fault, nor is a part that lacks less than one itself. Many
+  // pairs have one cause that pairs cannot tell, whatever each of them lacks.
+  enum class Standing { fault, measured, open };
+  const auto standing = [](const network::Claim& c) {
+    if (c.severity == 3 && c.part.place != PartKind::pair) return Standing::fault;
+    return c.severity < 3 && !c.result.measured ? Standing::open : Standing::measured;
+  };
+  // Place, inside, of storage, a server.
+  using Kind = std::tuple<PartKind, bool, bool, bool, Standing>;
   std::map<Kind, std::vector<const network::Claim*>> by_kind;
   for (const auto& c : claims) {
     if (explained.by_higher(c)) continue;
-    const bool open = c.severity < 3 && !c.result.measured;
-    by_kind[{c.part.place, c.part.inside, c.part.storage, is_server(c), open}].push_back(&c);
+    by_kind[{c.part.place, c.part.inside, c.part.storage, is_server(c), standing(c)}].push_back(&c);
   }
   std::map<std::pair<bool, bool>, std::size_t> splits;  // where in `found`, by inside and storage
   for (const auto& [kind, same] : by_kind) {
