@@ -62,8 +62,10 @@ class Failed {
     }
   }
 
-  /// The finding that explains a link; nullptr without one.
-  Found* of(std::int32_t link, std::int32_t source, std::int32_t destination) const {
+  /// The finding that explains a link, of this metric where there is one; nullptr without any.
+  Found* of(const std::string& metric, std::int32_t link, std::int32_t source,
+            std::int32_t destination) const {
+    Found* explains = nullptr;
     for (Found* f : found_) {
       const auto names = [&](std::int32_t row) {
         return row >= 0 && std::find(f->rows.begin(), f->rows.end(), row) != f->rows.end();
@@ -73,11 +75,13 @@ class Failed {
       };
       // A pair, and a path between two switches, is named by both of its ends.
       const bool both = f->finding.level == "link" || (f->finding.level == "switch" && f->rows.size() > 1);
-      if (names(link) ||
-          (both ? names_end(source) && names_end(destination) : names_end(source) || names_end(destination)))
-        return f;
+      if (names(link) || (both ? names_end(source) && names_end(destination)
+                               : names_end(source) || names_end(destination))) {
+        if (explains == nullptr || f->finding.metric == metric) explains = f;
+        if (f->finding.metric == metric) break;
+      }
     }
-    return nullptr;
+    return explains;
   }
 
  private:
@@ -168,10 +172,10 @@ class Impossible {
   /// Whether a dead link is that of a part that is named; it is counted there.
   bool explained(const results::CaseData& c, const results::Metric& m, const Row& row) {
     if (!failed_ || row.index >= std::min(c.source.size(), c.destination.size())) return false;
-    Found* found = failed_->of(c.entity[row.index], c.source[row.index], c.destination[row.index]);
+    const std::string metric = c.suite + "/" + base_name(c.name) + ":" + m.name;
+    Found* found = failed_->of(metric, c.entity[row.index], c.source[row.index], c.destination[row.index]);
     if (found == nullptr) return false;
-    if (const Series* s = series_of(j_, found->finding);
-        s != nullptr && s->full() == c.suite + "/" + base_name(c.name) + ":" + m.name) {
+    if (found->finding.metric == metric) {
       auto& of = of_failed_[found];
       ++of.links;
       of.example = value_text(row.example, m.unit);

@@ -168,6 +168,15 @@ double dead_link_value(double usual, results::Better better) noexcept {
                                           : usual * constants::dead_link_share;
 }
 
+bool died_in_retest(const Judgement& j, const std::string& suite, std::int32_t entity) {
+  return std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
+    const auto& metric = f.finding.metric;
+    return f.finding.kind == "dead" && f.finding.suite == suite &&
+           std::find(f.rows.begin(), f.rows.end(), entity) != f.rows.end() &&
+           retest_number(metric.substr(0, metric.rfind(':'))) > 0;
+  });
+}
+
 std::string percent(double fraction) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100.0 * fraction);

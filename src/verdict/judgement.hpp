@@ -77,6 +77,7 @@ struct Series {
   const results::CaseData* first = nullptr;
   std::vector<SeriesRow> rows;
   std::vector<std::string> strata;
+  double dead_value = results::not_taken;  ///< of links: what stands for impossible values; NaN without any
 
   std::string full() const { return suite + "/" + name + ":" + metric; }
   /// One value for several ranks, which are then no population.
@@ -98,6 +99,7 @@ struct Below {
   bool retested = false;  ///< value, standard_error and n are those of a retest case; screening had `first`
   double first = 0;
   bool lasting = false;  ///< not in the retest, but in 3 blocks and 60 s of the screening
+  bool dead = false;     ///< `value` stands for impossible ones
 };
 
 /// A finding and the rows of /entities whose state it decides.
@@ -178,6 +180,8 @@ bool is_rate_or_time(const std::string& unit);
 /// What stands for impossible values of links beside their usual rate (or time), so that the rules that find
 /// the end of slow links find that of dead ones.
 double dead_link_value(double usual, results::Better better) noexcept;
+/// Whether a part is FAIL `dead` by a retest of this suite: what the screening says of it says no more.
+bool died_in_retest(const Judgement& j, const std::string& suite, std::int32_t entity);
 std::string percent(double fraction);
 /// The first eight of some names, and how many more there are.
 std::string first_of(const std::vector<std::string>& names);

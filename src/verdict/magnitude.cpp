@@ -63,10 +63,15 @@ bool confirmed_below(const Judgement& j, const Below& b) { return !confirmation_
 
 namespace {
 
+std::string shown(const Series& s, const Below& b) {
+  return b.dead ? "without a possible value" : format_quantity(b.value, s.unit);
+}
+
 std::string standing_of(const Series& s, const Below& b, bool confirmed) {
   if (b.lasting) return ", not in the retest, but in 3 blocks over 60 s";
   if (!b.retested) return confirmed ? "" : ", not confirmed";
-  const std::string first = " (screening: " + format_quantity(b.first, s.unit) + ")";
+  const std::string first =
+      " (screening: " + (std::isnan(b.first) ? "no possible value" : format_quantity(b.first, s.unit)) + ")";
   if (deficit_of(b.value, b.reference, b.higher_is_better) <= 0) return ", not in the retest" + first;
   return (confirmed ? ", confirmed by the retest" : ", not confirmed by the retest") + first;
 }
@@ -89,7 +94,7 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
     f.level = s.kind;
   }
   f.better = b.higher_is_better ? "higher" : "lower";
-  f.value = b.value;
+  if (!b.dead) f.value = b.value;
   f.reference = b.reference;
   f.reference_kind = reference_kind;
   f.deficit = deficit_of(b.value, b.reference, b.higher_is_better);
@@ -101,9 +106,8 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
     f.stratum = s.strata[static_cast<std::size_t>(b.row->stratum)];
   }
   f.action = confirmed ? "TRIAGE" : "MONITOR";
-  f.text = f.name + ": " + s.full() + " " + format_quantity(b.value, s.unit) + ", " + what + ", " +
-           "deficit " + percent(*f.deficit) + " (n=" + std::to_string(b.n) + ")" +
-           standing_of(s, b, confirmed);
+  f.text = f.name + ": " + s.full() + " " + shown(s, b) + ", " + what + ", " + "deficit " +
+           percent(*f.deficit) + " (n=" + std::to_string(b.n) + ")" + standing_of(s, b, confirmed);
   return f;
 }
 
@@ -142,7 +146,7 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
   f.text = "cluster: " + s.full() + " of " + std::to_string(below.size()) + " of " +
            std::to_string(population) + " entities is beyond its bound, median " +
            format_quantity(*f.value, s.unit) + ", " + what + ", worst " + worst_name + " " +
-           format_quantity(worst->value, s.unit) + "; members " + first_of(f.members);
+           shown(s, *worst) + "; members " + first_of(f.members);
   j.add(std::move(f), rows);
 }
 

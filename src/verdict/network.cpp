@@ -92,7 +92,9 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   const double usual = c.screened->usual;
   const double reference = std::isnan(usual) ? set.centre + c.suspect->reference : usual;
   f.reference = std::exp(sign * reference);
-  f.value = std::exp(sign * (reference - deficit));
+  const double value = std::exp(sign * (reference - deficit));
+  const bool dead = std::abs(std::log(value / s.dead_value)) < std::log(2.0);  // nobody measured it
+  if (!dead) f.value = value;
   f.reference_kind = "peers";
   f.deficit = fraction(deficit);
   if (retested && std::isfinite(c.result.low)) {
@@ -115,8 +117,8 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
     f.p_adjusted = c.suspect->p_adjusted;
   f.action = c.severity == 3 ? "TRIAGE" : "MONITOR";
   f.text = f.name + (f.part.empty() ? "" : " (" + f.part + ")") + ": " + what_is_slow(c) + ", " + s.full() +
-           " " + format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
-           " of " + std::to_string(*f.controls) +
+           " " + (dead ? "without a possible value" : format_quantity(value, s.unit)) + " against " +
+           format_quantity(*f.reference, s.unit) + " of " + std::to_string(*f.controls) +
            (*f.controls == 1 ? " other, deficit " : " others, deficit ") + percent(*f.deficit) +
            " (n=" + std::to_string(*f.samples) + ")";
   if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
@@ -357,7 +359,7 @@ void judge_network(Judgement& j) {
     std::vector<const network::Claim*> said;
     std::copy_if(same.begin(), same.end(), std::back_inserter(said),
                  [](const auto* c) { return c->severity >= 2; });
-    const auto& [place, inside, storage, server, open] = kind;
+    const auto& [place, inside, storage, server, of] = kind;
     const auto whole = splits.find({inside, storage});
     if (place == PartKind::pair && whole != splits.end()) {
       fold_into_split(j, j.found[whole->second], said);

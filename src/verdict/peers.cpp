@@ -125,6 +125,7 @@ class Peers {
   void judge_suspects() {
     std::map<std::pair<std::int32_t, std::string>, Story> stories;
     for (const auto& s : screening_.suspects) {
+      if (died_in_retest(j_, population(s).series->suite, row_of(s).entity)) continue;
       auto& story = stories[{row_of(s).entity, population(s).series->suite}];
       ++story.metrics;
       story.p = std::min(story.p, s.p);

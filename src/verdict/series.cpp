@@ -258,7 +258,7 @@ void stand_in_for_dead(Series& s) {
   for (const auto& row : s.rows)
     if (possible(row.median)) usual.push_back(row.median);
   if (usual.empty() || usual.size() == s.rows.size()) return;
-  const double value = dead_link_value(median(usual), s.better);
+  const double value = s.dead_value = dead_link_value(median(usual), s.better);
   for (auto& row : s.rows) {
     if (possible(row.median)) continue;
     row.median = value;

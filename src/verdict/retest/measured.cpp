@@ -20,8 +20,19 @@ RowKey key_of(std::int32_t entity, std::int32_t source, std::int32_t destination
   return {source < 0 ? entity : -1, source, destination};
 }
 
+bool is_possible(double value) { return value > 0 && std::isfinite(value); }
+
+/// What stands for impossible values of links that are measured again; NaN of other parts.
+double dead_value_of(const Series& s) {
+  if (s.kind != "link" || !is_rate_or_time(s.unit) || !std::isnan(s.dead_value)) return s.dead_value;
+  std::vector<double> usual;
+  for (const auto& row : s.rows)
+    if (is_possible(row.median)) usual.push_back(row.median);
+  return usual.empty() ? results::not_taken : dead_link_value(median(usual), s.better);
+}
+
 /// The samples of all retest cases of a series, by row.
-std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const Series& s) {
+std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const Series& s, double dead) {
   std::map<RowKey, std::vector<double>> samples;
   for (const auto& c : j.results.cases) {
     if (!is_retest_of(c, s)) continue;
@@ -29,7 +40,8 @@ std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const S
     for (std::size_t r = 0; m != nullptr && m->per_sample && r < c.entity.size(); ++r) {
       const bool link = r < c.source.size() && r < c.destination.size();
       auto& own = samples[key_of(c.entity[r], link ? c.source[r] : -1, link ? c.destination[r] : -1)];
-      for (const auto& sample : samples_of(c, *m, r)) own.push_back(sample.value);
+      for (const auto& sample : samples_of(c, *m, r))
+        own.push_back(is_possible(sample.value) || std::isnan(dead) ? sample.value : dead);
     }
   }
   return samples;
@@ -75,7 +87,7 @@ void gather(const results::CaseData& c, std::size_t number_of_case, const result
             bool higher, Samples& out) {
   std::vector<TakenSample> own;
   for (TakenSample sample : samples_of(c, m, row)) {
-    if (!(sample.value > 0)) continue;
+    if (!is_possible(sample.value)) continue;
     sample.value = higher ? std::log(sample.value) : -std::log(sample.value);
     out.values.push_back(sample.value);
     own.push_back(sample);
@@ -89,7 +101,10 @@ void gather(const results::CaseData& c, std::size_t number_of_case, const result
 }  // namespace
 
 void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below) {
-  const auto samples = below.empty() ? std::map<RowKey, std::vector<double>>{} : retest_samples(j, s);
+  std::erase_if(below, [&](const Below& b) { return died_in_retest(j, s.suite, b.entity); });
+  const double dead = dead_value_of(s);
+  for (auto& b : below) b.dead = b.value == s.dead_value;
+  const auto samples = below.empty() ? std::map<RowKey, std::vector<double>>{} : retest_samples(j, s, dead);
   if (samples.empty()) return;
   for (auto& b : below) {
     // A link is itself; anything else is the sum over its parts.
@@ -100,19 +115,21 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
       for (const auto row : b.rows) keys.push_back(key_of(row, -1, -1));
     Below retest = b;
     retest.retested = !keys.empty();
-    retest.first = b.value;
+    retest.first = b.dead ? results::not_taken : b.value;
     retest.value = retest.standard_error = 0;
     retest.n = 0;
     for (const auto& key : keys) {
       const auto at = samples.find(key);
-      retest.retested =
-          retest.retested && at != samples.end() && at->second.size() >= constants::interval_min_samples;
+      retest.retested = retest.retested && at != samples.end() &&
+                        at->second.size() >= constants::interval_min_samples &&
+                        (!is_rate_or_time(s.unit) || is_possible(median(at->second)));
       if (!retest.retested) break;
       retest.value += median(at->second);
       retest.standard_error = std::hypot(retest.standard_error, median_standard_error(at->second));
       retest.n += static_cast<std::int64_t>(at->second.size());
     }
     if (!retest.retested) continue;
+    retest.dead = keys.size() == 1 && retest.value == dead;
     const bool still = deficit_of(retest.value, b.reference, b.higher_is_better) > 0;
     retest.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
                      lasting_of(j, s, b.row->entity, [&](double value) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "measure/statistics.hpp"
+#include "verdict/judgement.hpp"
 
 namespace assay::verdict {
 
@@ -19,7 +20,7 @@ std::vector<TakenSample> samples_of(const results::CaseData& c, const results::M
   for (std::size_t s = 0; s < taken; ++s) {
     const std::size_t i = row * width + s;
     if (i >= values.size() || std::isnan(values[i])) continue;
-    samples.push_back({values[i], i < t.size() ? t[i] : results::not_taken,
+    samples.push_back({bounded(values[i]), i < t.size() ? t[i] : results::not_taken,
                        s < c.block.size() ? c.block[s] : -1 - static_cast<std::int32_t>(s)});
   }
   return samples;

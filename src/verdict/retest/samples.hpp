@@ -14,7 +14,7 @@ struct TakenSample {
   double t = results::not_taken;  ///< seconds since the run's start, where recorded
   std::int32_t block = 0;         ///< below 0: the case records none, each sample is one of its own
 };
-/// In order, without NaN; of a metric with one value a row, that one.
+/// In order, as statistics take them and without NaN; of a metric with one value a row, that one.
 std::vector<TakenSample> samples_of(const results::CaseData& c, const results::Metric& m, std::size_t row);
 std::vector<double> values_of(const std::vector<TakenSample>& samples);
 

@@ -2,6 +2,7 @@
 // Rates and times that cannot be: a dead part is never passed over.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "fleet.hpp"
@@ -91,6 +92,30 @@ TEST(VerdictImpossible, ADeadDeviceIsNotNoisyToo) {
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(find_kind(v, "noisy"), nullptr);
   EXPECT_NE(find_kind(v, "dead"), nullptr);
+}
+
+/// It was also "not confirmed: not measured again", and beyond its limit by a number of 30 digits.
+TEST(VerdictImpossible, APartThatDiesInItsRetestIsOneFinding) {
+  for (const double value : {0.0, -5.0, inf, 1e200, 1e-200}) {
+    auto fleet = Fleet::of(12, 0.002);
+    fleet.rate[3] *= 0.9;
+    auto r = fleet.run();
+    Fleet::run_retests(r, fleet);
+    ASSERT_EQ(r.cases.back().name, "triad-together.c1");
+    auto& again = r.cases.back();
+    const auto row = static_cast<std::size_t>(
+        std::find(again.entity.begin(), again.entity.end(), row_named(r, "node3/cores0-1")) -
+        again.entity.begin());
+    for (std::size_t s = 0; s < again.samples(); ++s)
+      again.metrics[0].values[row * again.samples() + s] = value;
+    for (const std::string limits :
+         {"", "[[limit]]\nmetric = \"memory/triad-together:bandwidth\"\nmin = \"95 GB/s\"\n"}) {
+      const auto v = judge(r, limits);
+      EXPECT_EQ(v.state, "FAIL");
+      ASSERT_EQ(v.findings.size(), 1U) << value << all_reasons(v);
+      EXPECT_EQ(v.findings[0].name + " " + v.findings[0].kind, "node3/cores0-1 dead");
+    }
+  }
 }
 
 }  // namespace

@@ -231,5 +231,21 @@ TEST(VerdictNetwork, AMemberOfAFaultLacksThatMuchItself) {
   EXPECT_TRUE(told);
 }
 
+/// What stands for infinite values is no number to be read: notes had a deficit of -nan %.
+TEST(VerdictNetwork, LinksWithoutAPossibleValueReadSo) {
+  for (const std::uint64_t seed : {1, 2, 3, 100016}) {
+    auto spec = all_pairs(6, 3, seed, {"dead:node=3,nic=0,value=inf"});
+    spec.link_cv = 0.005;
+    const auto r = simulate::run(spec);
+    EXPECT_THAT(named(*r.verdict, "FAIL"), UnorderedElementsAre("sim03"));
+    bool told = false;
+    for (const auto& f : r.verdict->findings) {
+      for (const char* number : {"nan", "n/a", "kB/s"}) EXPECT_THAT(f.text, Not(HasSubstr(number)));
+      told = told || f.text.find(" without a possible value against ") != std::string::npos;
+    }
+    EXPECT_TRUE(told);
+  }
+}
+
 }  // namespace
 }  // namespace assay
