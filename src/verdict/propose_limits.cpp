@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -88,19 +90,69 @@ std::string doubt_of(const Series& s, const std::vector<const SeriesRow*>& parts
              : "";
 }
 
-std::string limit_text(const Series& s, const std::string& pattern, std::vector<double> values,
-                       const std::string& doubt) {
+/// How far single pairs lie below their usual rate, of the logarithm: they meet traffic, others in each run.
+class PairSpread {
+ public:
+  /// Of one model in one case.
+  void add(const Series& s, const std::vector<double>& values) {
+    const double usual = std::log(median(values)), sign = s.better == results::Better::higher ? 1 : -1;
+    for (const double v : values) below_.push_back(sign * (usual - std::log(v)));
+  }
+
+  bool tells() const { return below_.size() >= 4 * least_tail; }
+  std::size_t size() const { return below_.size(); }
+
+  /// What the worst of `pairs` exceeds in one run of a hundred. The worst twentieth is taken as an
+  /// exponential tail, whose mean is known from so many values only.
+  double reach(std::size_t pairs) const {
+    constexpr double alpha = 0.01;
+    const std::size_t tail = std::max(least_tail, below_.size() / 20);
+    std::vector<double> worst = below_;
+    std::partial_sort(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(tail) + 1, worst.end(),
+                      std::greater<>());
+    const double from = worst[tail], k = static_cast<double>(tail);
+    const double sum =
+        std::accumulate(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(tail), -k * from);
+    const double expected = k * static_cast<double>(pairs) / static_cast<double>(below_.size());
+    return from + sum * std::max(0.0, std::pow(expected / alpha, 1 / k) - 1);
+  }
+
+ private:
+  static constexpr std::size_t least_tail = 5;
+  std::vector<double> below_;
+};
+
+/// A proposed limit: what it is for, the medians of its parts, how far single pairs reach below them, and
+/// what makes it uncertain.
+struct Proposal {
+  const Series* series = nullptr;
+  std::string pattern;
+  std::vector<double> values;
+  std::string doubt;
+  PairSpread* spread = nullptr;  ///< of links
+};
+
+std::string limit_text(const Proposal& p) {
+  const Series& s = *p.series;
   const bool higher = s.better == results::Better::higher;
-  const double middle = median(values), keep = 1 - s.judging.fault_threshold;
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double middle = median(p.values);
+  const auto [low, high] = std::minmax_element(p.values.begin(), p.values.end());
   const double worst = higher ? *low : *high;
+  double keep = 1 - s.judging.fault_threshold;
+  std::string pairs;
+  if (p.spread != nullptr && p.spread->tells()) {
+    const double reach = std::exp(-p.spread->reach(p.values.size())) * (1 - slack);
+    keep = std::min(keep, reach);
+    pairs = "# from what single pairs vary, for they meet traffic: in 1 of 100 runs the worst lacks " +
+            percent(1 - reach) + "\n";
+  }
   const double bound =
       higher ? std::min(middle * keep, worst * (1 - slack)) : std::max(middle / keep, worst / (1 - slack));
   return "# median " + format_quantity(middle, s.unit) + ", worst " + format_quantity(worst, s.unit) + ", " +
-         std::to_string(values.size()) + (values.size() == 1 ? " part\n" : " parts\n") +
-         (doubt.empty() ? "" : "# uncertain: " + doubt + "\n") + "[[limit]]\nmetric = " + quoted(s.full()) +
-         "\ndevice = " + quoted(pattern) + "\n" + (higher ? "min = " : "max = ") +
-         quoted(bound_text(bound, worst, higher, s.unit)) + "\n\n";
+         std::to_string(p.values.size()) + (p.values.size() == 1 ? " part\n" : " parts\n") + pairs +
+         (p.doubt.empty() ? "" : "# uncertain: " + p.doubt + "\n") +
+         "[[limit]]\nmetric = " + quoted(s.full()) + "\ndevice = " + quoted(p.pattern) + "\n" +
+         (higher ? "min = " : "max = ") + quoted(bound_text(bound, worst, higher, s.unit)) + "\n\n";
 }
 
 }  // namespace
@@ -117,19 +169,30 @@ ProposedLimits propose_limits(const results::Results& results, const std::string
              std::to_string(j.entities.nodes().size()) +
              (j.entities.nodes().size() == 1 ? " node" : " nodes") +
              ").\n# Every part of that run meets them. Check them before use as a contract.\n\n";
+  std::map<std::pair<std::string, bool>, PairSpread> spreads;  // suite, across nodes
+  std::vector<Proposal> proposals;
   for (const auto& s : j.series) {
     if (!s.judged || !results::is_measurement(s.suite, s.stage)) continue;
     std::map<std::string, std::vector<const SeriesRow*>> by_model;
     for (const auto& row : s.rows)
       if (row.median > 0) by_model[pattern_of(j, models, row)].push_back(&row);
     for (const auto& [pattern, parts] : by_model) {
-      std::vector<double> values;
-      for (const auto* row : parts) values.push_back(row->median);
-      const std::string doubt = doubt_of(s, parts);
-      out.text += limit_text(s, pattern, std::move(values), doubt);
-      ++out.count;
-      if (!doubt.empty()) out.uncertain.push_back(s.full() + " (" + doubt + ")");
+      Proposal p{&s, pattern, {}, doubt_of(s, parts)};
+      for (const auto* row : parts) p.values.push_back(row->median);
+      const auto& first = *parts.front();
+      if (first.source >= 0) {
+        p.spread = &spreads[{s.suite, j.entities.node(first.source) != j.entities.node(first.destination)}];
+        p.spread->add(s, p.values);
+      }
+      proposals.push_back(std::move(p));
     }
+  }
+  for (auto& p : proposals) {
+    if (p.doubt.empty() && p.spread != nullptr && !p.spread->tells())
+      p.doubt = "pairs meet traffic, and " + std::to_string(p.spread->size()) + " do not tell how much";
+    out.text += limit_text(p);
+    ++out.count;
+    if (!p.doubt.empty()) out.uncertain.push_back(p.series->full() + " (" + p.doubt + ")");
   }
   return out;
 }

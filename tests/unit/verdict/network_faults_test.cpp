@@ -231,6 +231,27 @@ TEST(VerdictNetwork, AMemberOfAFaultLacksThatMuchItself) {
   EXPECT_TRUE(told);
 }
 
+/// Single pairs meet traffic, others in each run: limits from the worst of them failed most runs of 24 nodes.
+TEST(VerdictNetwork, ProposedLimitsHoldForTheNextRun) {
+  for (const std::int64_t nodes : {8, 24})
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      auto spec = all_pairs(nodes, 0, seed, {});
+      const auto proposed = verdict::propose_limits(simulate::run(spec), "run.h5", "PASS");
+      EXPECT_THAT(proposed.text, HasSubstr("# from what single pairs vary, for they meet traffic"));
+      spec.run = 1;
+      const auto next = simulate::run(spec);
+      auto options = verdict::options_from(next);
+      options.limits_text = proposed.text;
+      options.limits_name = "limits.toml";
+      EXPECT_EQ(verdict::judge(next, options).state, "PASS") << nodes << " nodes, seed " << seed;
+    }
+}
+
+TEST(VerdictNetwork, TwoNodesDoNotTellHowPairsVary) {
+  const auto proposed = verdict::propose_limits(simulate::run(all_pairs(2, 0, 1, {})), "run.h5", "PASS");
+  EXPECT_THAT(proposed.uncertain, Contains(HasSubstr("pairs meet traffic, and 6 do not tell how much")));
+}
+
 /// What stands for infinite values is no number to be read: notes had a deficit of -nan %.
 TEST(VerdictNetwork, LinksWithoutAPossibleValueReadSo) {
   for (const std::uint64_t seed : {1, 2, 3, 100016}) {
