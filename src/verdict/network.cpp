@@ -344,7 +344,10 @@ void judge_network(Judgement& j) {
   // pairs have one cause that pairs cannot tell, whatever each of them lacks.
   enum class Standing { fault, measured, open };
   const auto standing = [](const network::Claim& c) {
-    if (c.severity == 3 && c.part.place != PartKind::pair) return Standing::fault;
+    const bool by_size =
+        c.severity == 2 && network::fraction(c.result.deficit) >= c.screened->set.least().fail;
+    if ((c.severity == 3 || (c.result.measured && by_size)) && c.part.place != PartKind::pair)
+      return Standing::fault;
     return c.severity < 3 && !c.result.measured ? Standing::open : Standing::measured;
   };
   // Place, inside, of storage, a server.
