@@ -238,7 +238,7 @@ void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
   out.text = "cluster: " + p.series->full() + ": " + std::to_string(parts.size()) + " of " +
              std::to_string(p.size()) +
              (worst->suspect.siblings > 0 ? " are slow for their nodes by " : " are slow by ") +
-             range(least, shown(*worst).deficit) + (grouped ? in_common(p.split) : "") +
+             range(least, shown(*worst).deficit) + (grouped ? place_in_common(j, p, rows) : "") +
              (worst->fail ? ", each of them " : ", ") + standing(*worst) + whole_nodes(j, p, rows) +
              "; members " + first_of(out.members) + next_step(*worst);
   j.add(std::move(out), rows);

@@ -45,5 +45,7 @@ void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspecte
 std::string count(std::int64_t n, const char* one, const char* many);
 /// What the low side of a split has in common, as ", ..."; empty if nothing recorded explains it.
 std::string in_common(const SplitFound& split);
+/// The place that these parts of a population have in common and the others have not, in the same form.
+std::string place_in_common(const Judgement& j, Population p, const std::vector<std::int32_t>& rows);
 
 }  // namespace assay::verdict

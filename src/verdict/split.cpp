@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/nested.hpp"
+#include "verdict/peer_findings.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
@@ -192,6 +195,18 @@ void keep_explained(Population& p, const std::vector<Attribute>& attributes) {
   for (std::size_t i = 0; i < p.size(); ++i)
     p.members[i].low =
         p.members[i].low && a->of[i] >= 0 && a->values[static_cast<std::size_t>(a->of[i])] == s.value;
+}
+
+std::string place_in_common(const Judgement& j, Population p, const std::vector<std::int32_t>& rows) {
+  const std::set<std::int32_t> listed(rows.begin(), rows.end());
+  for (auto& m : p.members) m.low = listed.contains(m.row->entity);
+  p.split = {};
+  p.split.split.low = listed.size();
+  p.split.split.high = p.size() - listed.size();
+  auto places = attributes_of(j, entities_of(p));
+  std::erase_if(places, [](const Attribute& a) { return !is_place(a.name); });
+  explain(p, places);
+  return in_common(p.split);
 }
 
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes) {

@@ -144,6 +144,24 @@ TEST(VerdictGroups, UnequalFaultsOfFewPartsAreEachNamed) {
     }
 }
 
+/// Sixteen that are slow by less than a fault share a chassis; the four that fail do not, and were told to be
+/// in it.
+TEST(VerdictGroups, APlaceIsThatOfTheMembersListed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    auto fleet = Fleet::of(128, 0.003, seed);
+    for (const std::size_t i : {34U, 64U, 80U, 106U}) fleet.rate[i] *= 0.9;
+    for (std::size_t i = 112; i < 128; ++i) fleet.rate[i] *= 0.976;
+    auto r = fleet.run();
+    auto& node = r.inventory["node"];
+    node.entity = rows_of_kind(r, "node");
+    for (std::size_t i = 0; i < 128; ++i) node.text["chassis_info"].push_back("c" + std::to_string(i / 16));
+    Fleet::run_retests(r, fleet);
+    const auto v = judge(r);
+    ASSERT_EQ(v.findings.front().severity, "FAIL") << seed << all_reasons(v);
+    EXPECT_THAT(v.findings.front().text, Not(HasSubstr("chassis"))) << seed;
+  }
+}
+
 /// What is slow together in one chassis is a fault there; firmware that explains it is a matter of
 /// configuration.
 TEST(VerdictGroups, SlowPartsOfOneChassisFail) {
