@@ -106,9 +106,11 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
                                   node.begin() + static_cast<std::ptrdiff_t>(to))
         .size();
   };
-  // Devices of one or two bad nodes are bad nodes, not a population of devices.
+  // Devices of one or two bad nodes are bad nodes, not a population of devices. Of ten parts two are a fifth.
+  const auto all = static_cast<double>(nodes(0, p.size()));
   const auto least =
-      static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(nodes(0, p.size())))));
+      static_cast<std::size_t>(few ? std::clamp(std::ceil(constants::split_minority * all), 2.0, 3.0)
+                                   : std::max(3.0, std::ceil(0.04 * all)));
   std::size_t begin = 0, end = p.size();
   while (end - begin >= 2 * least) {
     const auto left = std::span(values).subspan(begin, end - begin);
