@@ -69,7 +69,7 @@ double scale_of_half(std::vector<double> values) {
 }
 
 double drift_of(std::span<const double> changes, double noise) {
-  constexpr double least = 0.02, deviations = 4, some = 0.1;
+  constexpr double least = 0.01, deviations = 4, some = 0.1;
   const double drift = median(changes);
   if (!(std::abs(drift) > std::max(least, deviations * noise))) return drift;
   std::vector<double> others;
