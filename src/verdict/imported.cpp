@@ -121,6 +121,46 @@ void warn_of_unmeasured(Judgement& j) {
   }
 }
 
+/// Nodes with fewer devices than most nodes with devices of this kind and model have: a device that was never
+/// measured is in no case. Where many nodes have fewer, they are another kind of node.
+void warn_of_fewer_devices(Judgement& j) {
+  using Nodes = std::map<std::int32_t, std::set<std::int32_t>>;  // the devices of each
+  std::map<std::pair<std::string, std::string>, Nodes> peers;    // by kind and stratum
+  for (const auto& s : j.series) {
+    if (!s.is_imported() || !has_direction(s) || !is_population(s) || s.unit == "count") continue;
+    for (const auto& row : s.rows) {
+      const auto node = j.entities.node(row.entity);
+      if (node >= 0 && node != row.entity)
+        peers[{s.kind, s.strata[static_cast<std::size_t>(row.stratum)]}][node].insert(row.entity);
+    }
+  }
+  for (const auto& [of, nodes] : peers) {
+    std::map<std::size_t, std::size_t> nodes_with;  // by number of devices
+    for (const auto& [node, devices] : nodes) ++nodes_with[devices.size()];
+    const auto usual =
+        std::ranges::max_element(nodes_with, {}, [](const auto& n) { return n.second; })->first;
+    std::vector<std::int32_t> fewer;
+    std::size_t missing = 0;
+    for (const auto& [node, devices] : nodes)
+      if (devices.size() < usual) {
+        fewer.push_back(node);
+        missing += usual - devices.size();
+      }
+    if (fewer.empty() || nodes.size() < constants::peers_min_population || 4 * fewer.size() > nodes.size() ||
+        2 * nodes_with[usual] <= nodes.size())
+      continue;
+    auto f = j.about(fewer.size() == 1 ? fewer[0] : -1, "WARN", "fact", "uncovered");
+    std::vector<std::string> names;
+    for (const auto row : fewer) names.push_back(j.entities.name(row));
+    if (names.size() > 1) f.members = names;
+    f.action = "MONITOR";
+    f.evidence = "/cases";
+    f.text = first_of(names) + ": " + std::to_string(missing) + " " + of.first + (missing == 1 ? "" : "s") +
+             " without a value: most nodes have " + std::to_string(usual);
+    j.add(std::move(f), fewer);
+  }
+}
+
 }  // namespace
 
 void judge_imported(Judgement& j) {
@@ -130,6 +170,7 @@ void judge_imported(Judgement& j) {
       judge_count(j, s);
   note_uncompared(j);
   warn_of_unmeasured(j);
+  warn_of_fewer_devices(j);
 }
 
 }  // namespace assay::verdict

@@ -160,6 +160,29 @@ TEST_F(ImportCsv, APartWithoutAMetricThatMostHaveIsAWarning) {
   EXPECT_EQ(verdict::judge(import(columns + mixed), {}).state, "PASS");
 }
 
+/// A GPU that is absent is in no row of the file.
+TEST_F(ImportCsv, ANodeWithFewerDevicesThanMostIsAWarning) {
+  const auto nodes_of = [](int nodes, int lacking) {
+    std::string text = header;
+    for (int n = 0; n < nodes; ++n)
+      for (int d = 0; d < (n < lacking ? 3 : 4); ++d)
+        for (int s = 0; s < 5; ++s)
+          text += fmt::format("n{},{},triad,GB/s,higher,{},{}\n", n, d, s, 14 + 0.01 * ((n + d + s) % 5));
+    return text;
+  };
+  EXPECT_EQ(verdict::judge(import(nodes_of(12, 0)), {}).state, "PASS");
+  for (const int lacking : {1, 3}) {
+    const auto v = verdict::judge(import(nodes_of(12, lacking)), {});
+    EXPECT_EQ(v.state, "WARN");
+    ASSERT_EQ(v.findings.size(), 1U);
+    EXPECT_EQ(v.findings[0].kind, "uncovered");
+    EXPECT_THAT(v.findings[0].text, HasSubstr("without a value: most nodes have 4"));
+    EXPECT_EQ(v.findings[0].members.size(), lacking == 1 ? 0U : 3U);
+  }
+  // Five of twelve are another kind of node.
+  EXPECT_EQ(verdict::judge(import(nodes_of(12, 5)), {}).state, "PASS");
+}
+
 TEST_F(ImportCsv, WhatIsComparedWithNothingIsSaid) {
   const auto v =
       verdict::judge(import(header + "n1,0,gpus,count,higher,0,8\nn2,0,gpus,count,higher,0,7\n"), {});
