@@ -168,7 +168,7 @@ inline constexpr int retest_most_samples = 120;
 inline constexpr int retest_most_cases = 3;
 inline constexpr std::size_t retest_most_candidates = 256;
 // Dips: a sample below `dip` of the upper quartile of the entity's own rates. `intermittent` needs `dips_min`
-// of at least `dips_min_samples` samples, and `dips_factor` times as many as any other entity.
+// of at least `dips_min_samples` samples, and `dips_factor` times as many as any entity that is not named.
 inline constexpr double dip = 0.8;
 inline constexpr std::int32_t dips_min = 3;
 inline constexpr std::int32_t dips_min_samples = 60;
