@@ -128,9 +128,9 @@ MetricEvidence evidence_of(const Judgement& j, const Series& s, const SeriesRow&
   e.stratum = s.strata[static_cast<std::size_t>(row.stratum)];
   e.value = row.median;
   e.n = row.n;
-  if (!std::isnan(row.standard_error)) {
-    e.low = row.median - constants::interval_z * row.standard_error;
-    e.high = row.median + constants::interval_z * row.standard_error;
+  if (!std::isnan(row.claim_error)) {
+    e.low = row.median - constants::interval_z * row.claim_error;
+    e.high = row.median + constants::interval_z * row.claim_error;
   }
   add_limits(e, j, limits, s);
   if (s.judged) add_peers(e, s, row);

@@ -25,7 +25,7 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
   std::vector<Below> below;
   for (const auto* row : rows) {
     if (is_min ? row->median >= bound : row->median <= bound) continue;
-    below.push_back({row, row->entity, rows_of(*row), row->median, bound, row->standard_error, row->n, is_min,
+    below.push_back({row, row->entity, rows_of(*row), row->median, bound, row->claim_error, row->n, is_min,
                      s.unit == "count"});
   }
   take_retests(j, s, below);

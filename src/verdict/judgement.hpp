@@ -50,7 +50,10 @@ struct SeriesRow {
   std::int32_t entity = -1, source = -1, destination = -1;
   std::int32_t n = 0;
   double median = 0, standard_error = 0;  ///< the latter NaN for fewer than 3 samples
-  double lowest = 0, highest = 0;         ///< of the samples
+  /// For what is claimed of one part: standard_error, at least that by order statistics where samples have
+  /// two states, of which the deviation sees one.
+  double claim_error = 0;
+  double lowest = 0, highest = 0;  ///< of the samples
   double half = 0;  ///< relative difference of the medians of odd and even samples; NaN for fewer than 4
   std::int32_t dips = 0;     ///< samples at less than `constants::dip` of the part's better quartile
   std::int32_t dips_of = 0;  ///< of so many; those of the retest count, too

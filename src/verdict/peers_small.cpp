@@ -196,7 +196,7 @@ void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow
     const double deficit = deficit_of(row.median, reference, higher);
     if (deficit < constants::peers_min_deficit) continue;
     // The own uncertainty must not explain it either.
-    const double half = std::isnan(row.standard_error) ? 0 : constants::interval_z * row.standard_error;
+    const double half = std::isnan(row.claim_error) ? 0 : constants::interval_z * row.claim_error;
     const double best =
         deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
     // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the

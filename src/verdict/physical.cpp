@@ -98,7 +98,7 @@ void judge_memory(Judgement& j) {
       b.entity = numa ? row.entity : node;
       b.rows.push_back(row.entity);
       b.value += row.median;
-      b.standard_error = std::hypot(b.standard_error, row.standard_error);
+      b.standard_error = std::hypot(b.standard_error, row.claim_error);
       b.reference = constants::memory_floor_fraction * share;
       b.n += row.n;
       ++members[b.entity];
@@ -227,7 +227,7 @@ void judge_nic_pairs(Judgement& j) {
                                     rb->second.share(alone ? 1 : active[b].size()));
       row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
       all.push_back({&row, row.entity, rows_of(row), row.median, constants::nic_floor_fraction * share,
-                     row.standard_error, row.n, true, false});
+                     row.claim_error, row.n, true, false});
     }
     settle(j, s, std::move(all), "physical floor",
            [&](const std::vector<Below>& pairs) { return without_traffic(j, pairs); });
@@ -257,7 +257,7 @@ void judge_by_covariate(Judgement& j, const std::string& covariate,
       if (value == values.end() || !(value->second > 0) || !std::isfinite(value->second)) continue;
       row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
       all.push_back({&row, row.entity, rows_of(row), row.median, fraction * bound(row.median, value->second),
-                     row.standard_error, row.n, true, false});
+                     row.claim_error, row.n, true, false});
     }
     settle(j, s, all, "physical floor");
   }

@@ -72,6 +72,7 @@ class Reducer {
     const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
     row.lowest = *lowest;
     row.highest = *highest;
+    row.claim_error = claim_error(row);
   }
 
   void add_dips_to(SeriesRow& row, results::Better better) {
@@ -107,27 +108,29 @@ class Reducer {
     return *quartile;
   }
 
-  /// 1.2533 sigma / sqrt(n) with the sigma of the median absolute deviation; `v` is used up. Where more than
-  /// half of the values are nearly equal and the others far away, the deviation tells nothing: then from the
-  /// interval of the median by its order statistics (ranks n/2 -+ 1.96 sqrt(n)/2).
+  /// 1.2533 sigma / sqrt(n) with the sigma of the median absolute deviation; `v` is used up.
   static double median_error(std::vector<double>& v, double centre) {
-    constexpr double far = 8;  // deviations; 100 normal values span 5
-    const auto [lowest, highest] = std::minmax_element(v.begin(), v.end());
-    const double range = *highest - *lowest, n = static_cast<double>(v.size());
-    std::vector<double> values;
-    if (range > 0) values = v;
     for (double& x : v) x = std::abs(x - centre);
-    const double sigma = 1.4826 * median_of(v), error = normal_median_error * sigma / std::sqrt(n);
-    if (range <= far * sigma) return error;
+    return normal_median_error * 1.4826 * median_of(v) / std::sqrt(static_cast<double>(v.size()));
+  }
+
+  /// Where more than half of the values are nearly equal and the others far away, the deviation tells nothing
+  /// of these: at least a standard error from the interval of the median by order statistics (ranks n/2 -+
+  /// 1.96 sqrt(n)/2).
+  double claim_error(const SeriesRow& row) {
+    const auto n = static_cast<double>(values.size());
+    constexpr double far = 8;  // deviations; 100 normal values span 5
+    if (!(row.highest - row.lowest > far / normal_median_error * std::sqrt(n) * row.standard_error))
+      return row.standard_error;
+    work_ = values;
     const double half = constants::interval_z * std::sqrt(n) / 2;
-    const auto rank = [&](double at) {
-      return values.begin() + static_cast<std::ptrdiff_t>(std::clamp(at, 0.0, n - 1));
+    const auto ranked = [&](double rank) {
+      const auto at = work_.begin() + static_cast<std::ptrdiff_t>(std::clamp(rank, 0.0, n - 1));
+      std::nth_element(work_.begin(), at, work_.end());
+      return *at;
     };
-    const auto low = rank(std::floor(n / 2 - half)), high = rank(std::ceil(n / 2 + half) - 1);
-    std::nth_element(values.begin(), low, values.end());
-    const double least = *low;
-    std::nth_element(values.begin(), high, values.end());
-    return std::max(error, (*high - least) / (2 * constants::interval_z));
+    const double low = ranked(std::floor(n / 2 - half)), high = ranked(std::ceil(n / 2 + half) - 1);
+    return std::max(row.standard_error, (high - low) / (2 * constants::interval_z));
   }
 
   /// The larger of the standard error over samples and over block medians: samples of one block may move
@@ -264,7 +267,7 @@ void stand_in_for_dead(Series& s) {
     row.median = value;
     for (double* end : {&row.lowest, &row.highest})
       if (!possible(*end)) *end = value;
-    row.standard_error = 0;
+    row.standard_error = row.claim_error = 0;
     row.half = results::not_taken;
   }
 }

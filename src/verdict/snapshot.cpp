@@ -107,7 +107,7 @@ SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts, std::ve
     out.log_rate.push_back(static_cast<float>(out.higher_is_better ? log_value : -log_value));
     out.samples += row.n;
     out.n.push_back(row.n);
-    out.standard_error.push_back(static_cast<float>(row.standard_error / row.median));
+    out.standard_error.push_back(static_cast<float>(row.claim_error / row.median));
     if (clocks.empty()) continue;
     const auto clock = clocks.find(part);
     out.log_clock.push_back(clock == clocks.end() ? static_cast<float>(results::not_taken) : clock->second);

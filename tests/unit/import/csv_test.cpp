@@ -335,48 +335,6 @@ TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
   EXPECT_THAT(error(""), HasSubstr("is empty"));
 }
 
-TEST(Csv, QuotesLineEndsAndComments) {
-  CsvReader reader("# hello\r\na, b ,\"c \"\"d\"\"\"\r\n\n\"x\ny\",,z\r\nlast");
-  std::vector<std::string> fields;
-  ASSERT_TRUE(reader.next(fields));
-  EXPECT_THAT(fields, ElementsAre("a", "b", "c \"d\""));
-  EXPECT_EQ(reader.line(), 2u);
-  ASSERT_TRUE(reader.next(fields));
-  EXPECT_THAT(fields, ElementsAre("x\ny", "", "z"));
-  EXPECT_EQ(reader.line(), 4u);
-  ASSERT_TRUE(reader.next(fields));
-  EXPECT_THAT(fields, ElementsAre("last"));
-  EXPECT_EQ(reader.line(), 6u);
-  EXPECT_FALSE(reader.next(fields));
-}
-
-TEST(ForeignUnits, UnitsOfOtherToolsAreRead) {
-  const std::tuple<const char*, const char*, double> cases[] = {{"GB/s", "B/s", 1e9},
-                                                                {"GiB/s", "B/s", 0x1p30},
-                                                                {"Gbps", "B/s", 0.125e9},
-                                                                {"GBps", "B/s", 1e9},
-                                                                {"MB/sec", "B/s", 1e6},
-                                                                {"Gbit/s", "B/s", 0.125e9},
-                                                                {"TFLOPS", "FLOP/s", 1e12},
-                                                                {"GFlop/s", "FLOP/s", 1e9},
-                                                                {"us", "s", 1e-6},
-                                                                {"usec", "s", 1e-6},
-                                                                {"ms", "s", 1e-3},
-                                                                {"tokens/s", "token/s", 1},
-                                                                {"MHz", "Hz", 1e6},
-                                                                {"%", "1", 0.01},
-                                                                {"W", "W", 1},
-                                                                {"count", "count", 1},
-                                                                {"GB", "B", 1e9}};
-  for (const auto& [text, base, factor] : cases) {
-    const UnitScale scale = unit_scale(text);
-    EXPECT_EQ(scale.base, base) << text;
-    EXPECT_DOUBLE_EQ(scale.factor, factor) << text;
-  }
-  for (const char* text : {"furlong", "5 GB/s", "GB / s", "XB/s"})
-    EXPECT_THROW(unit_scale(text), Error) << text;
-}
-
 /// Below 32 parts no slope was fitted, and rates that follow the clock were FAIL as slow at equal clock.
 TEST_F(ImportCsv, TheClockOfFewPartsExplainsTheirRates) {
   for (const char* unit : {"TFLOP/s", "GB/s"})
