@@ -86,11 +86,15 @@ inside() {  # COMMAND...
     root=$1
     shift
     mount --make-rprivate /
+    mount --bind "$root" "$root"
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs tmpfs "$root/dev/shm"
-    exec chroot "$root" env -i HOME=/ PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 "$@"
+    cd "$root"
+    pivot_root . . # no chroot: in one no further mount namespace can be made
+    umount --lazy .
+    exec /usr/bin/env -i HOME=/ PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 "$@"
   ' - "$root" "$@" </dev/null
 }
 

@@ -43,6 +43,7 @@ test|iproute2|ip and tc: the virtual cluster's network
 test|procps|pkill: a build in the background pauses while tests run again
 test|mount|file systems that are full, read-only or broken
 test|e2fsprogs|mkfs.ext4: disks that are stopped, cut and damaged
+test|file|CPack looks for the libraries of the Debian package
 test|dpkg-dev|dpkg-shlibdeps: the libraries that the Debian package depends on
 services|prometheus|promtool checks the metrics
 services|munge|authentication of the virtual cluster's Slurm
@@ -51,6 +52,7 @@ services|slurmd|the node daemon of the virtual cluster's Slurm
 services|slurm-client|sbatch, srun, scontrol
 services|python3-yaml|reads the Kubernetes job
 services|mandoc|checks the man pages
+services|man-db|formats the man pages
 services|nodejs|drives the browser in which reports are opened
 services|chromium|the browser
 services|systemd|systemd-analyze: the exposure of the units

@@ -141,14 +141,28 @@ std::set<std::int32_t> suspected_by(const Judgement& j) {
   return suspected;
 }
 
+/// Three nodes with samples enough for the rule of the third (peers_small.cpp).
+bool are_three_nodes(const EntityIndex& entities, const Population& p) {
+  std::set<std::int32_t> nodes;
+  for (const auto& m : p.members)
+    if (m.row->n >= constants::peers_third_samples) nodes.insert(entities.node(m.row->entity));
+  return p.size() == 3 && nodes.size() == 3 && p.series->per_sample;
+}
+
 /// Of a population without a test: what few parts, or parts that share their cores, are warned of.
-double least_of_few(const Population& p) {
-  return log_deficit(p.shared ? constants::peers_shared_most : constants::peers_small_deficit);
+double least_of_few(const EntityIndex& entities, const Population& p, double spread) {
+  if (p.shared) return log_deficit(constants::peers_shared_most);
+  double least = constants::peers_small_deficit;
+  // 95 % of the differences of two parts are smaller than that.
+  const double alike = constants::interval_z * std::sqrt(2.0) * spread / constants::peers_third_alike;
+  if (are_three_nodes(entities, p)) least = std::min(least, std::max(constants::peers_third_deficit, alike));
+  return log_deficit(least);
 }
 
 /// The least logarithmic deficit that is a warning. `spread`: of healthy parts.
-double least_told(const Population& p, const Test* test, const Rule& rule, double spread) {
-  if (test == nullptr) return least_of_few(p);
+double least_told(const EntityIndex& entities, const Population& p, const Test* test, const Rule& rule,
+                  double spread) {
+  if (test == nullptr) return least_of_few(entities, p, spread);
   const bool few = p.size() < constants::peers_min_population, eligible = p.eligible();
   const double error = std::isnan(p.se) ? 0 : p.se;
   const double notice =
@@ -157,7 +171,7 @@ double least_told(const Population& p, const Test* test, const Rule& rule, doubl
                      error * (eligible ? constants::warn_errors : constants::warn_errors_noisy));
   // What is missing in gross is told by its size.
   const double gross =
-      few ? least_of_few(p)
+      few ? least_of_few(entities, p, spread)
           : std::max(log_deficit(p.noise_known ? constants::gross_deficit : constants::coarse_deficit),
                      constants::gross_deviations * spread);
   return std::max(notice, std::min(gross, rule.least(*test, spread)));
@@ -172,8 +186,8 @@ double spread_of(const std::vector<double>& residuals) {
   return fit.scale * std::sqrt(1 + 1 / as_double(fit.kept));
 }
 
-Sensitivity of_population(const Population& p, const Test* test, const Rule& rule,
-                          const std::set<std::int32_t>& suspected) {
+Sensitivity of_population(const EntityIndex& entities, const Population& p, const Test* test,
+                          const Rule& rule, const std::set<std::int32_t>& suspected) {
   Sensitivity out;
   const Series& s = *p.series;
   out.parts = p.size();
@@ -200,7 +214,7 @@ Sensitivity of_population(const Population& p, const Test* test, const Rule& rul
   const double own = std::hypot(centre * (few ? std::max(out.spread, constants::assumed_spread) : out.spread),
                                 std::isnan(p.se) ? 0 : p.se);
   const double most = p.size() > 2 ? std::max(recall_z, t_quantile(0.95, as_double(p.size()) - 2)) : recall_z;
-  out.visible = fraction(least_told(p, test, rule, out.spread) + (few ? recall_z : most) * own);
+  out.visible = fraction(least_told(entities, p, test, rule, out.spread) + (few ? recall_z : most) * own);
   return out;
 }
 
@@ -247,7 +261,7 @@ std::vector<Sensitivity> sensitivity_of(const Judgement& j) {
   for (const auto& [series, count] : all) {
     const std::size_t end = next + count, first = out.size();
     for (; next < end; ++next)
-      out.push_back(of_population(populations[next], rule.of(next), rule, suspected));
+      out.push_back(of_population(j.entities, populations[next], rule.of(next), rule, suspected));
     if (count == 0) out.push_back(of_fixed(*series));
     for (std::size_t i = first; i < out.size(); ++i) {
       out[i].metric = series->full();

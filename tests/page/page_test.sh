@@ -4,12 +4,12 @@
 here=$(dirname "$0")
 for tool in "$NODE" "$CHROMIUM"; do
   if [ ! -x "$tool" ]; then
-    printf 'skipped: no node or no Chromium (packages nodejs, chromium)\n'
+    printf 'SKIPPED no node or no Chromium (packages nodejs, chromium)\n'
     exit 77
   fi
 done
 if [ ! -f "$ASSAY_NPM/node_modules/playwright-core/index.mjs" ]; then
-  printf 'skipped: playwright-core was not fetched\n'
+  printf 'SKIPPED playwright-core was not fetched\n'
   exit 77
 fi
 exec "$NODE" "$here/page_test.mjs"
