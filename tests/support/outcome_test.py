@@ -86,7 +86,7 @@ class Outcome(unittest.TestCase):
 
     def test_a_class_that_did_not_begin_runs_as_a_whole(self):
         (code, said), (again, said_again) = self.both(CLASS)
-        self.assertEqual(code, 1 if "Ran 0" in said else outcome.SKIPPED, said)
+        self.assertEqual(code, outcome.SKIPPED, said)
         self.assertEqual(again, 0, said_again)
         self.assertIn("Ran 2 tests", said_again)
 
