@@ -71,8 +71,10 @@ TEST(Sensitivity, NoiseHidesAndPartsReveal) {
     EXPECT_EQ(rows.size(), 1U);
     return rows.at(0).visible;
   };
-  const double two = visible(3), many = visible(64);
-  EXPECT_GE(two, 0.30);    // under four parts only what is coarse is seen
+  const double two = visible(2), three = visible(3), many = visible(64);
+  EXPECT_GE(two, 0.30);  // of two only what is coarse is seen
+  EXPECT_GE(three, 0.12);
+  EXPECT_LT(three, 0.20);  // two that are alike tell more of the third
   EXPECT_GE(many, 0.012);  // never less than what is worth a warning
   EXPECT_LT(many, 0.03);   // and far less than what would FAIL
 }
