@@ -86,6 +86,18 @@ void note_uncompared(Judgement& j) {
   j.add(std::move(f), {});
 }
 
+/// One finding of these parts; `what` says what they lack.
+void warn_uncovered(Judgement& j, const std::vector<std::int32_t>& rows, const std::string& what) {
+  auto f = j.about(rows.size() == 1 ? rows[0] : -1, "WARN", "fact", "uncovered");
+  std::vector<std::string> names;
+  for (const auto row : rows) names.push_back(j.entities.name(row));
+  if (names.size() > 1) f.members = names;
+  f.action = "MONITOR";
+  f.evidence = "/cases";
+  f.text = first_of(names) + ": " + what;
+  j.add(std::move(f), rows);
+}
+
 /// Parts without a metric that most parts of their kind and model have: nothing says that it was planned for
 /// them. Tools list counts where there are such only.
 void warn_of_unmeasured(Judgement& j) {
@@ -110,14 +122,7 @@ void warn_of_unmeasured(Judgement& j) {
       metrics_without[missing].push_back(metric.second);
   }
   for (const auto& [missing, metrics] : metrics_without) {
-    auto f = j.about(missing.size() == 1 ? missing[0] : -1, "WARN", "fact", "uncovered");
-    std::vector<std::string> names;
-    for (const auto row : missing) names.push_back(j.entities.name(row));
-    if (names.size() > 1) f.members = names;
-    f.action = "MONITOR";
-    f.evidence = "/cases";
-    f.text = first_of(names) + ": no value of " + first_of(metrics) + ", which most parts of this kind have";
-    j.add(std::move(f), missing);
+    warn_uncovered(j, missing, "no value of " + first_of(metrics) + ", which most parts of this kind have");
   }
 }
 
@@ -149,15 +154,9 @@ void warn_of_fewer_devices(Judgement& j) {
     if (fewer.empty() || nodes.size() < constants::peers_min_population || 4 * fewer.size() > nodes.size() ||
         2 * nodes_with[usual] <= nodes.size())
       continue;
-    auto f = j.about(fewer.size() == 1 ? fewer[0] : -1, "WARN", "fact", "uncovered");
-    std::vector<std::string> names;
-    for (const auto row : fewer) names.push_back(j.entities.name(row));
-    if (names.size() > 1) f.members = names;
-    f.action = "MONITOR";
-    f.evidence = "/cases";
-    f.text = first_of(names) + ": " + std::to_string(missing) + " " + of.first + (missing == 1 ? "" : "s") +
-             " without a value: most nodes have " + std::to_string(usual);
-    j.add(std::move(f), fewer);
+    warn_uncovered(j, fewer,
+                   std::to_string(missing) + " " + of.first + (missing == 1 ? "" : "s") +
+                       " without a value: most nodes have " + std::to_string(usual));
   }
 }
 
