@@ -153,13 +153,15 @@ class Slurm(place.SiteTest):
             job, code = self.submit("nightly", options=["--nodes=1", "--ntasks-per-node=2", "--time=1", "--signal=B:USR1@40"])
             self.assertLess(time.monotonic() - begin, 100)
             directory = self.directory("nightly", job)
+            # Where a busy machine is so slow that Slurm itself ends the job, the next night recovers what there is. Such a job is
+            # COMPLETING until its processes are gone, and TIMEOUT only then.
+            self.until(lambda: self.job(job, "JobState") != "COMPLETING", f"the processes of job {job} end", 90)
             files = list(directory.glob("run*.h5"))
-            # Where a busy machine is so slow that Slurm itself ends the job, the next night recovers what there is.
             if files or (list(directory.glob("*.partial/plan.json")) and self.job(job, "JobState") != "TIMEOUT"):
                 break
         else:
             self.skipTest("noise: the ranks were not up, or not done, when the time limit came")
-        self.assertEqual(len(files), 1, (directory / "run.log").read_text())
+        self.assertEqual(len(files), 1, (self.job(job, "JobState"), (directory / "run.log").read_text(), self.said("nightly", job)))
         self.assertEqual(code, 3, self.said("nightly", job))
         self.assertIn("aborted", self.command(place.ASSAY, "inspect", files[0]).stdout)
         self.assertRegex((self.results / "log").read_text(), rf" nightly job={job} exit=3 .*INCONCLUSIVE")
