@@ -4,12 +4,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "verdict/judgement.hpp"
 
 namespace assay::report {
+
+/// Names in the order of the numbers in them: rack2 before rack10.
+struct ByNumber {
+  bool operator()(const std::string& a, const std::string& b) const noexcept {
+    return strverscmp(a.c_str(), b.c_str()) < 0;
+  }
+};
 
 /// Series that differ by the number in their case name alone, such as a message size, in the order of that
 /// number.

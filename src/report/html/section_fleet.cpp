@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/html/grouping.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
 
@@ -34,7 +35,7 @@ std::map<std::int32_t, std::string> groups_of(const Page& page) {
   return groups;
 }
 
-std::map<std::string, std::vector<Node>> nodes_by_group(const Page& page) {
+std::map<std::string, std::vector<Node>, ByNumber> nodes_by_group(const Page& page) {
   const auto& entities = page.in.results.entities;
   const auto groups = groups_of(page);
   std::map<std::int32_t, Node> nodes;
@@ -46,7 +47,7 @@ std::map<std::string, std::vector<Node>> nodes_by_group(const Page& page) {
     n.row = node;
     if (entities[i].kind == "device" || entities[i].kind == "nic") n.below.push_back(row);
   }
-  std::map<std::string, std::vector<Node>> out;
+  std::map<std::string, std::vector<Node>, ByNumber> out;
   for (auto& [row, node] : nodes) {
     const auto it = groups.find(row);
     out[it == groups.end() ? "" : it->second].push_back(std::move(node));

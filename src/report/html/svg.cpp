@@ -30,7 +30,7 @@ Scale scale_of(const std::vector<double>& values, double from, double to, bool l
     const double room = std::max(1.05, std::pow(s.high / s.low, 0.04));
     s.low /= room, s.high *= room;
   } else {
-    const double room = s.high > s.low ? 0.05 * (s.high - s.low) : std::max(0.05 * std::abs(s.high), 1e-12);
+    const double room = s.high > s.low ? 0.05 * (s.high - s.low) : s.high != 0 ? 0.05 * std::abs(s.high) : 1;
     s.low -= room, s.high += room;
   }
   return s;

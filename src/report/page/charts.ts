@@ -56,7 +56,7 @@ export function timelineChart(e: Evidence): Chart {
   const bound = finding?.reference ? { markLine: { symbol: "none", silent: true, lineStyle: { color: colour("fail") }, label: { show: false }, data: [{ yAxis: finding.reference }] } } : {};
   const series = [dots("first", e.first_at, colour("accent"), { ...bound, markArea: { label: { color: colour("soft"), fontSize: 10, position: "insideTop" }, data: areas } }), dots("again", e.again_at, colour("fail"))];
   const values = [...e.first_at, ...e.again_at].map(([, v]) => v), extent = finding?.reference ? [...values, finding.reference] : values;
-  const least = Math.min(...extent), most = Math.max(...extent), room = 0.06 * (most - least || Math.abs(most));
+  const least = Math.min(...extent), most = Math.max(...extent), room = 0.06 * (most - least || Math.abs(most) || 1);
   const option = base({ type: "value", scale: true, ...axis("s") }, { type: "value", scale: true, min: least - room, max: most + room, ...axis(e.unit, {}, { showMinLabel: false, showMaxLabel: false }) }, series,
     (p) => { const d = p.data as { name?: string } | number[]; return Array.isArray(d) ? `${p.seriesName}, ${d[0]} s: ${quantity(d[1] ?? NaN, e.unit)}` : (d.name ?? ""); });
   const csv: Row[] = [["what", "from (s)", "to (s)", `value (${e.unit})`], ...e.first_at.map(([t, v]): Row => ["first", t, t, v]), ...e.again_at.map(([t, v]): Row => ["again", t, t, v]), ...e.marks.map((m): Row => [`${m.kind}: ${m.text}`, m.from, m.to, ""])];

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "report/html/markup.hpp"
+#include "report/html/svg.hpp"
 #include "tests/unit/report/page_made.hpp"
 #include "verdict/baseline.hpp"
 
@@ -130,6 +131,30 @@ TEST(Page, OfManyValuesOfTheEnvironmentTheMostFrequentAreShown) {
   EXPECT_THAT(page, HasSubstr(row("", "v2")));
   EXPECT_THAT(page, testing::Not(HasSubstr(row("", "v1"))));
   EXPECT_THAT(page, HasSubstr(row("", "2 more values")));
+}
+
+TEST(Page, RacksAreInTheOrderOfTheirNumbers) {
+  auto r = fleet(12);
+  results::InventoryTable nics;
+  for (int node = 0; node < 12; ++node) {
+    nics.entity.push_back(fabricate::row_named(r, "node" + std::to_string(node)));
+    nics.text["rack"].push_back("rack" + std::to_string(12 - node));
+  }
+  r.inventory["nic"] = nics;
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  const auto first = page.find("<h3>rack1</h3>"), second = page.find("<h3>rack2</h3>"),
+             tenth = page.find("<h3>rack10</h3>");
+  ASSERT_NE(tenth, std::string::npos);
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, tenth);
+}
+
+TEST(Page, AnAxisOfZerosHasRoom) {
+  const auto scale = report::scale_of({0, 0, 0}, 0, 100);
+  EXPECT_EQ(scale.low, -1);
+  EXPECT_EQ(scale.high, 1);
+  EXPECT_EQ(scale.at(0), 50);
 }
 
 }  // namespace
