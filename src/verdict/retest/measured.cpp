@@ -141,15 +141,7 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
 
 std::string RetestRate::lasting(double reference, double delta) const {
   Lasting low;
-  double first = results::not_taken, last = results::not_taken;
-  for (const SampleBlock& block : blocks) {
-    ++low.of;
-    if (reference - block.median <= delta) continue;
-    ++low.blocks;
-    first = std::fmin(first, block.first_t);
-    last = std::fmax(last, block.last_t);
-  }
-  if (last > first) low.span_s = last - first;
+  for (const SampleBlock& block : blocks) low.add(block, reference - block.median > delta);
   const double share =
       static_cast<double>(low.blocks) / static_cast<double>(std::max<std::size_t>(1, low.of));
   if (low.enough() && share >= constants::lasting_share) return "blocks";

@@ -169,20 +169,21 @@ void for_screened(const Judgement& j, const Series& s,
 Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity,
                    const std::function<bool(double median)>& beyond) {
   Lasting found;
-  double first = not_taken, last = not_taken;
   for_screened(
       j, s, [&](std::int32_t row) { return row == entity; },
       [&](std::int32_t, const std::vector<SampleBlock>& blocks) {
-        for (const SampleBlock& block : blocks) {
-          ++found.of;
-          if (!beyond(block.median)) continue;
-          ++found.blocks;
-          if (std::isnan(first)) first = block.first_t;
-          last = block.last_t;
-        }
+        for (const SampleBlock& block : blocks) found.add(block, beyond(block.median));
       });
-  if (last > first) found.span_s = last - first;
   return found;
+}
+
+void Lasting::add(const SampleBlock& block, bool beyond) {
+  ++of;
+  if (!beyond) return;
+  ++blocks;
+  first_t = std::fmin(first_t, block.first_t);
+  last_t = std::fmax(last_t, block.last_t);
+  if (last_t > first_t) span_s = last_t - first_t;
 }
 
 bool Lasting::more_than(double usual, std::size_t parts) const {

@@ -21,7 +21,9 @@ bool is_retest_of(const results::CaseData& c, const Series& s);
 
 /// Blocks of the screening whose median lay beyond a bound, and the time between the first and last of them.
 struct Lasting {
+  void add(const SampleBlock& block, bool beyond);
   std::size_t blocks = 0, of = 0;
+  double first_t = results::not_taken, last_t = results::not_taken;  ///< of the blocks beyond, seconds
   double span_s = 0;
   bool enough() const { return blocks >= constants::lasting_blocks && span_s >= constants::lasting_s; }
   /// Whether there are more of them than chance leaves in one of `parts`, where each block of a healthy part

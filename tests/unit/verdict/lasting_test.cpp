@@ -4,6 +4,7 @@
 
 #include "base/random.hpp"
 #include "tests/unit/verdict/fleet.hpp"
+#include "verdict/retest/result.hpp"
 
 namespace assay {
 namespace {
@@ -32,6 +33,14 @@ TEST(VerdictLasting, BlocksOfSamplesWithTwoStatesConfirmNothing) {
       suspects += count_severity(v, "WARN");
     }
   EXPECT_GT(suspects, 0U) << "no median fell into the slow state";
+}
+
+TEST(VerdictLasting, BlocksCountInAnyOrder) {
+  verdict::Lasting low;
+  for (const double from : {80.0, 0.0, 40.0}) low.add({1, from, from + 5}, from != 40);
+  EXPECT_EQ(low.blocks, 2U);
+  EXPECT_EQ(low.of, 3U);
+  EXPECT_EQ(low.span_s, 85);
 }
 
 TEST(VerdictLasting, APartThatIsSlowThroughoutFails) {
