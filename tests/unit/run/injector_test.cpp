@@ -86,6 +86,14 @@ TEST(Injector, SlowStretchesTheRegionByItsFactor) {
   EXPECT_THAT(rank->never_fired(), IsEmpty());
 }
 
+TEST(Injector, APartThatIsSlowInItsWarmUpAloneWasHit) {
+  Rank rank({"slow:factor=0.5"});
+  rank.begin("gemm", "x");
+  EXPECT_NEAR(rank->timed(busy_since(0.001), 1, true), 2, 0.01);
+  rank.end();
+  EXPECT_THAT(rank->never_fired(), IsEmpty());
+}
+
 TEST(Injector, OtherRanksAreHealthyAndOweNothing) {
   Rank rank({"slow:rank=1,factor=0.25"});
   rank.begin("gemm", "x");
