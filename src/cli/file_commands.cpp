@@ -161,8 +161,7 @@ std::string write_limits(const std::string& file, const std::string& input, cons
   if (proposed.uncertain.empty()) return "";
   constexpr std::size_t most = 5;
   const auto& names = proposed.uncertain;
-  return fmt::format("{}: {} of {} limits are uncertain: {}{}\n", file,
-                     names.size(), proposed.count,
+  return fmt::format("{}: {} of {} limits are uncertain: {}{}\n", file, names.size(), proposed.count,
                      fmt::join(names.begin(), names.begin() + std::min(most, names.size()), ", "),
                      names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
 }
