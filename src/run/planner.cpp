@@ -237,12 +237,13 @@ bool tests_checker(const Case& c) { return !c.checkers.empty() || c.parameters.c
 std::vector<Case> cases_of(const Suite& suite, const PlanInput& input) {
   std::vector<Case> cases;
   std::optional<Case> self_test;
-  bool applies = false, tested = false;
+  bool applies = false, tested = false, asked = false;
   for (Case& c : suite.plan(input)) {
     if (c.multiplies && !input.topology.no_products.empty()) c.not_applicable = input.topology.no_products;
     const bool tester = tests_checker(c), runs = c.not_applicable.empty();
     c.checkers = suite.checkers();
     c.faults = suite.fault_points();
+    asked = asked || (c.spare && runs && input.config.cases_glob != "*" && selected(c, input.config));
     if (!c.spare && selected(c, input.config)) {
       applies = applies || runs;
       tested = tested || (tester && runs);
@@ -251,7 +252,7 @@ std::vector<Case> cases_of(const Suite& suite, const PlanInput& input) {
       self_test = std::move(c);
     }
   }
-  if (applies && !tested && self_test) cases.push_back(std::move(*self_test));
+  if (self_test && (applies ? !tested : asked && cases.empty())) cases.push_back(std::move(*self_test));
   return cases;
 }
 

@@ -48,8 +48,8 @@ struct Case {
                             ///< parameter, in no key
   std::string share;        ///< a metric and its reference, added to the title: "efficiency of FMA peak"
   Stage stage = Stage::node_local;
-  bool required = false;       ///< for this level; other cases may be skipped for budget
-  bool spare = false;          ///< a self-test: planned only where no other case tests its checker
+  bool required = false;  ///< for this level; other cases may be skipped for budget
+  bool spare = false;  ///< a self-test: planned where no other case tests its checker, or asked for by name
   std::string not_applicable;  ///< reason; empty = planned
   bool multiplies = false;     ///< needs the device's matrix products (Device::no_products)
   std::string entity_kind = "device";

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -97,18 +98,38 @@ std::vector<DiskWork> work_of(const std::vector<fs::path>& disks, bool write) {
   for (const fs::path& disk : disks) {
     const auto s = stat_of(disk).value_or(Stat{});
     out.push_back({disk.filename().string(), static_cast<double>(write ? s.writes : s.reads),
-                   1e-3 * static_cast<double>(write ? s.write_ms : s.read_ms)});
+                   1e-3 * static_cast<double>(write ? s.write_ms : s.read_ms),
+                   read_text((disk / "device/model").string()).value_or("") +
+                       read_text((disk / "queue/rotational").string()).value_or("")});
   }
   return out;
 }
 
-std::string slow_member_of(const std::vector<DiskWork>& work) {
+std::vector<DiskWork> work_since(const std::vector<DiskWork>& before, std::vector<DiskWork> now) {
+  constexpr double wraps_s = 4294967.296;  // milliseconds of 32 bits
+  now.resize(std::min(now.size(), before.size()));
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    now[i].requests -= before[i].requests;
+    now[i].seconds -= before[i].seconds;
+    if (now[i].seconds < 0) now[i].seconds += wraps_s;
+  }
+  return now;
+}
+
+namespace {
+
+/// Of disks of one kind.
+std::string slow_one_of(const std::vector<DiskWork>& work) {
   constexpr double least_requests = 100, counted_s = 0.02;
-  double most = 0;
-  for (const DiskWork& disk : work) most = std::max(most, disk.requests);
+  double most = 0, most_s = 0;
+  for (const DiskWork& disk : work) {
+    most = std::max(most, disk.requests);
+    most_s = std::max(most_s, disk.seconds);
+  }
   std::vector<std::pair<double, std::string>> taken;  // s of a request
   for (const DiskWork& disk : work)
-    if (disk.requests >= std::max(least_requests, most / 10))
+    // A mirror that is 20 times as slow gets a twentieth of the requests, and waits for them as long.
+    if (disk.requests >= least_requests && (disk.requests >= most / 10 || disk.seconds >= most_s / 2))
       taken.emplace_back(disk.seconds / disk.requests, disk.disk);
   if (taken.size() < 2) return "";
   std::sort(taken.begin(), taken.end());
@@ -121,6 +142,16 @@ std::string slow_member_of(const std::vector<DiskWork>& work) {
   for (const auto& other : taken) names.push_back(other.second);
   return fmt::format("{} took {:.3g} ms for a request, {:.3g} times the {:.3g} ms of {}", name, 1e3 * slowest,
                      slowest / others, 1e3 * others, fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string slow_member_of(const std::vector<DiskWork>& work) {
+  std::map<std::string, std::vector<DiskWork>> kinds;
+  for (const DiskWork& disk : work) kinds[disk.kind].push_back(disk);
+  for (const auto& [kind, disks] : kinds)
+    if (std::string text = slow_one_of(disks); !text.empty()) return text;
+  return "";
 }
 
 std::optional<Moved> counted_by_nfs(const std::string& mountstats, const std::string& point) {
@@ -164,13 +195,7 @@ DeviceMeter::DeviceMeter(const std::vector<std::string>& directories, const Comm
 }
 
 std::string DeviceMeter::slow_disk(bool write) const {
-  std::vector<DiskWork> work = work_of(disks_, write);
-  const auto& before = write ? written_before_ : read_before_;
-  for (std::size_t i = 0; i < std::min(work.size(), before.size()); ++i) {
-    work[i].requests -= before[i].requests;
-    work[i].seconds -= before[i].seconds;
-  }
-  return slow_member_of(work);
+  return slow_member_of(work_since(write ? written_before_ : read_before_, work_of(disks_, write)));
 }
 
 std::optional<Moved> DeviceMeter::counted() const {

@@ -33,13 +33,17 @@ std::optional<Moved> counted_by_nfs(const std::string& mountstats, const std::st
 struct DiskWork {
   std::string disk;
   double requests = 0, seconds = 0;
+  std::string kind = {};  ///< model, and whether it rotates
 };
+/// Since boot. The kernel counts milliseconds in 32 bits.
 std::vector<DiskWork> work_of(const std::vector<std::filesystem::path>& disks, bool write);
+std::vector<DiskWork> work_since(const std::vector<DiskWork>& before, std::vector<DiskWork> now);
 
 /// "sdb took 12.3 ms for a request, 3.1 times the 4 ms of sda, sdc" where a disk took `slow_member` times as
-/// long for a request as the median of the others or more; "" where none did, or they cannot be compared: one
-/// disk, or less than 100 requests of a disk. Disks with less than a tenth of the most requests (spares,
-/// write-mostly mirrors, the end of a concatenation) are left out.
+/// long for a request as the median of the others of its kind or more; "" where none did, or they cannot be
+/// compared: one disk of a kind (a cache and what is behind it), or less than 100 requests of a disk. Disks
+/// with less than a tenth of the most requests and half of the most time (spares, the end of a concatenation)
+/// are left out.
 std::string slow_member_of(const std::vector<DiskWork>& work);
 inline constexpr double slow_member = 2;
 

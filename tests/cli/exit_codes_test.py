@@ -58,6 +58,7 @@ class ExitCodes(harness.CliTest):
 
     def test_cases_bring_the_self_tests_that_they_need(self):
         for suites, cases, brought in [("memory", "memory/triad*", "memory/selftest-memory "), ("gemm", "*-alone", "gemm/fp"),
+                                       ("memory", "*selftest*", "memory/selftest-memory "),
                                        ("train", "train/*-lockstep", "train/selftest-train")]:
             with self.subTest(cases):
                 plan = self.assay("plan", "--suites", suites, "--cases", cases, *(["--train.preset", "tiny"] if suites == "train" else []))

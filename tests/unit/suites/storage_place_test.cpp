@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind a directory, in made-up trees of sysfs.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -153,6 +154,23 @@ TEST(StorageDisks, OneOfSeveralIsNamedThatIsTwiceAsSlowAsTheOthers) {
       << "within the kernel's milliseconds";
   EXPECT_EQ(slow_member_of({{"nvme0n1", 90000, 9}, {"nvme1n1", 90000, 27}}),
             "nvme1n1 took 0.3 ms for a request, 3 times the 0.1 ms of nvme0n1");
+  EXPECT_THAT(slow_member_of({{"sda", 30000, 60}, {"sdb", 1500, 60}}), testing::StartsWith("sdb took 40 ms"))
+      << "a mirror that gets a twentieth of the requests";
+}
+
+TEST(StorageDisks, DisksOfOneKindAreCompared) {
+  const DiskWork flash{"nvme0n1", 1000, 0.1, "P5800"}, disk{"sda", 1000, 8, "ST8000"};
+  EXPECT_EQ(slow_member_of({flash, disk}), "") << "a write-mostly mirror, or what is behind a cache";
+  const DiskWork slow{"sdb", 1000, 24, "ST8000"};
+  EXPECT_EQ(slow_member_of({flash, disk, slow}), "sdb took 24 ms for a request, 3 times the 8 ms of sda");
+}
+
+TEST(StorageDisks, TimesOfRequestsWrapAt32Bits) {
+  const auto work =
+      work_since({{"sda", 100, 4294966.0}, {"sdb", 100, 7}}, {{"sda", 1100, 3}, {"sdb", 1100, 11}});
+  EXPECT_NEAR(work[0].seconds, 4.296, 1e-6);
+  EXPECT_EQ(work[0].requests, 1000);
+  EXPECT_EQ(slow_member_of(work), "");
 }
 
 TEST_F(StoragePlace, CountersOfTheNfsClientAreThoseOfTheMountAndOfItsServers) {
