@@ -168,15 +168,25 @@ inline constexpr int retest_most_samples = 120;
 inline constexpr int retest_most_cases = 3;
 inline constexpr std::size_t retest_most_candidates = 256;
 // Dips: a sample below `dip` of the upper quartile of the entity's own rates. `intermittent` needs `dips_min`
-// of at least `dips_min_samples` samples, and `dips_factor` times as many as any entity that is not named.
+// events of at least `dips_min_samples` samples, and `dips_factor` times as many as any entity that is not
+// named.
 inline constexpr double dip = 0.8;
 inline constexpr std::int32_t dips_min = 3;
 inline constexpr std::int32_t dips_min_samples = 60;
 inline constexpr double dips_factor = 3.0;
-// Of fewer samples, `dips_few_samples` at least, `dips_min` dips and this share of them: two rates of one
-// part, and no single interruptions.
+// A run of dips goes on until a sample has this share of the upper quartile: of what is near `dip`, noise
+// takes some samples above it.
+inline constexpr double dip_ends = 0.9;
+// Dips in a row are one event if chance leaves as few runs of as many dips this seldom.
+inline constexpr double dips_clustered = 0.10;
+// Without many events: consecutive dips of a part whose peers have no run a `dips_factor`th as long.
+inline constexpr std::int32_t dips_long = 20;
+// Of fewer samples, `dips_few_samples` at least, `dips_min` events and this share of dips: two rates of one
+// part, and no single interruptions. A long run is as large a share.
 inline constexpr std::int32_t dips_few_samples = 10;
 inline constexpr double dips_few_share = 0.2;
+// Of fewer than ten parts, of which a fifth is one, two can be named where they are no majority.
+inline constexpr std::size_t dips_two_of = 4;
 // Least dips of a node's links, each of which dips for both of its ends.
 inline constexpr std::int32_t dips_min_links = 10;
 // Drift: steady loss against the peers over the whole case or soak; least samples and seconds of a case;

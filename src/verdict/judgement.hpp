@@ -57,6 +57,7 @@ struct SeriesRow {
   double half = 0;  ///< relative difference of the medians of odd and even samples; NaN for fewer than 4
   std::int32_t dips = 0;     ///< samples at less than `constants::dip` of the part's better quartile
   std::int32_t dips_of = 0;  ///< of so many; those of the retest count, too
+  std::int32_t episodes = 0, longest = 0;  ///< runs of consecutive dips, and the dips of the longest one
   std::int32_t stratum = 0;
   std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
   bool accepted = false;       ///< within a limit that names its part

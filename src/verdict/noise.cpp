@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -114,14 +115,35 @@ struct Dipping {
   std::int32_t entity = -1;
   std::vector<std::int32_t> rows;
   std::int64_t dips = 0, n = 0;
-  double median = results::not_taken;  ///< of its samples, where they are of one row
-  double share() const {
-    return static_cast<double>(dips) / static_cast<double>(std::max<std::int64_t>(n, 1));
+  std::int64_t episodes = 0, longest = 0;  ///< runs of consecutive dips, and the length of the longest one
+  double median = results::not_taken;      ///< of its samples, where they are of one row
+  std::int64_t events = 0;                 ///< dips, or episodes where dips come in a row
+  double share() const { return part_of(dips); }
+  double part_of(std::int64_t count) const {
+    return static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(n, 1));
   }
 };
 
-/// The parts of a series that can be compared: its entities, of links between nodes the nodes; the one that
-/// dips most is first. Ranks that share cores disturb one another and are left out, and so are parts that
+/// A job, a daemon or heat that disturbs a healthy part lasts for several samples: one event, where chance
+/// would seldom leave the same dips in so few runs (Wald and Wolfowitz 1940).
+std::int64_t events_of(const Dipping& part) {
+  const auto d = static_cast<double>(part.dips), others = static_cast<double>(part.n - part.dips);
+  if (part.dips <= part.episodes || others < 1) return part.episodes;
+  const auto log_choose = [](double n, double k) {
+    return k > n ? -std::numeric_limits<double>::infinity()
+                 : std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+  };
+  double as_few = 0;
+  for (std::int64_t i = 1; i <= part.episodes && as_few <= constants::dips_clustered; ++i) {
+    const auto runs = static_cast<double>(i);
+    as_few +=
+        std::exp(log_choose(d - 1, runs - 1) + log_choose(others + 1, runs) - log_choose(d + others, d));
+  }
+  return as_few > constants::dips_clustered ? part.dips : part.episodes;
+}
+
+/// The parts of a series that can be compared: its entities, of links between nodes the nodes. Ranks that
+/// share cores disturb one another and are left out, and so are parts that
 /// fail, with their links: how often they dip says nothing of the others.
 std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s,
                                    const std::set<std::int32_t>& failed) {
@@ -132,7 +154,8 @@ std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s,
   for (const auto& row : s.rows) {
     if (!links) {
       if ((j.entities.shares_cores(row.entity) && !s.takes_turns) || fails(failed, j, row.entity)) continue;
-      parts.push_back({row.entity, rows_of(row), row.dips, row.dips_of, row.median});
+      parts.push_back(
+          {row.entity, rows_of(row), row.dips, row.dips_of, row.episodes, row.longest, row.median});
       continue;
     }
     const auto from = j.entities.node(row.source), to = j.entities.node(row.destination);
@@ -144,32 +167,48 @@ std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s,
       part.rows = {node};
       part.dips += row.dips;
       part.n += row.dips_of;
+      part.episodes += row.episodes;
     }
   }
   for (auto& [node, part] : nodes) parts.push_back(std::move(part));
-  std::sort(parts.begin(), parts.end(), [](const Dipping& a, const Dipping& b) {
-    return std::pair(a.share(), b.entity) > std::pair(b.share(), a.entity);
-  });
+  for (auto& part : parts) part.events = events_of(part);
   return parts;
 }
 
 /// What is usual: the parts that are not held to dip more than others.
 struct UsualDips {
-  double share = 0;        ///< the largest
-  double dips = 0, n = 0;  ///< of all of them
+  double share = 0;         ///< of samples, the largest
+  double events_share = 0;  ///< of events, the largest
+  std::int64_t longest = 0;
+  double dips = 0, events = 0, n = 0;  ///< of all of them
   std::int64_t most_samples = 0;
+  void add(const Dipping& part) {
+    share = std::max(share, part.share());
+    events_share = std::max(events_share, part.part_of(part.events));
+    longest = std::max(longest, part.longest);
+    dips += static_cast<double>(part.dips);
+    events += static_cast<double>(part.events);
+    n += static_cast<double>(part.n);
+    most_samples = std::max(most_samples, part.n);
+  }
 };
 
-/// Chance that any of all parts dips as often, if all dip alike. Of many samples it is that of so large a
-/// share of all dips; of few, where dips must be a fifth, that at the rate of the usual ones with one dip
+/// What is counted of a part, and of all usual ones.
+struct DipsCount {
+  std::int64_t own = 0;
+  double usual = 0;
+};
+
+/// Chance that any of all parts has so high a count, if all are alike. Of many samples it is that of so large
+/// a share of all counts; of few, where dips must be a fifth, that at the rate of the usual ones with one
 /// more.
-double chance_of_dips(const Dipping& part, const UsualDips& usual, std::size_t parts) {
-  const double n = static_cast<double>(part.n), dips = static_cast<double>(part.dips);
-  const bool many = part.n >= constants::dips_min_samples;
+double chance_of_dips(const DipsCount& count, double n, double usual_n, std::size_t parts) {
+  const auto own = static_cast<double>(count.own);
+  const bool many = n >= constants::dips_min_samples;
   const boost::math::binomial_distribution<> chance(
-      many ? dips + usual.dips : n,
-      many ? n / (n + usual.n) : std::min(1.0, (usual.dips + 1) / (usual.n + 1)));
-  return static_cast<double>(parts) * boost::math::cdf(boost::math::complement(chance, dips - 1));
+      many ? own + count.usual : n,
+      many ? n / (n + usual_n) : std::min(1.0, (count.usual + 1) / (usual_n + 1)));
+  return static_cast<double>(parts) * boost::math::cdf(boost::math::complement(chance, own - 1));
 }
 
 /// What one series is judged by.
@@ -179,37 +218,70 @@ struct DipsOf {
   std::size_t tests = 0;  ///< metrics of the run
 };
 
-/// Whether a part dips so much more than the usual ones, and more than chance explains. Single interruptions
-/// show in many samples only; a part of two rates in few.
+/// Whether a part dips so much more often than the usual ones, and more than chance explains. Single
+/// interruptions show in many samples only; a part of two rates in few, of which it must lose more than any
+/// other, too.
 bool dips_more(const Dipping& part, const UsualDips& usual, const DipsOf& of) {
-  const double others = std::max(usual.share * static_cast<double>(part.n), 1.0);
-  if (static_cast<double>(part.dips) < constants::dips_factor * others) return false;
+  const auto n = static_cast<double>(part.n);
+  const auto exceeds = [&](const DipsCount& count, double largest) {
+    return static_cast<double>(count.own) >= constants::dips_factor * std::max(largest * n, 1.0) &&
+           chance_of_dips(count, n, usual.n, of.parts) * static_cast<double>(of.tests) <=
+               constants::alpha_warn;
+  };
+  if (!exceeds({part.events, usual.events}, usual.events_share)) return false;
   // A part with more samples than others was measured again.
-  const bool enough = part.n >= constants::dips_min_samples && part.n <= usual.most_samples
-                          ? part.dips >= (of.links ? constants::dips_min_links : constants::dips_min)
-                          : !of.links && part.n >= constants::dips_few_samples &&
-                                part.dips >= constants::dips_min && part.share() >= constants::dips_few_share;
-  return enough &&
-         chance_of_dips(part, usual, of.parts) * static_cast<double>(of.tests) <= constants::alpha_warn;
+  if (part.n >= constants::dips_min_samples && part.n <= usual.most_samples)
+    return part.dips >= (of.links ? constants::dips_min_links : constants::dips_min);
+  return !of.links && part.n >= constants::dips_few_samples && part.events >= constants::dips_min &&
+         part.share() >= constants::dips_few_share && exceeds({part.dips, usual.dips}, usual.share);
 }
 
-/// How many of the parts, a fifth at most, dip more than all others do. Compared with the second alone, any
-/// two would hide each other; where more parts dip, this is what the fleet does.
-std::size_t dipping_apart(const std::vector<Dipping>& parts, const DipsOf& of, UsualDips& usual) {
-  const auto most = std::max<std::size_t>(
-      1, static_cast<std::size_t>(constants::split_minority * static_cast<double>(parts.size())));
-  usual = {};
+/// Whether a part once dips for so much longer than any of the usual ones that it is no disturbance as
+/// theirs.
+bool dips_longer(const Dipping& part, const UsualDips& usual, const DipsOf& of) {
+  return !of.links && part.longest >= constants::dips_long &&
+         part.part_of(part.longest) >= constants::dips_few_share &&
+         static_cast<double>(part.longest) >= constants::dips_factor * static_cast<double>(usual.longest);
+}
+
+using IsApart = bool (*)(const Dipping&, const UsualDips&, const DipsOf&);
+
+/// How many of the parts, of which the worst is first, are apart from all others. Compared with the second
+/// alone, any two would hide each other; where more parts than `most` dip, this is what the fleet does.
+std::size_t apart_from_others(const std::vector<Dipping>& parts, const DipsOf& of, IsApart is_apart) {
+  const auto fifth = static_cast<std::size_t>(constants::split_minority * static_cast<double>(parts.size()));
+  const std::size_t few = !of.links && parts.size() >= constants::dips_two_of ? 2 : 1;
+  const std::size_t most = std::max(few, fifth);
+  UsualDips usual;
   for (std::size_t i = parts.size(); i-- > 1;) {
-    usual.share = parts[i].share();
-    usual.dips += static_cast<double>(parts[i].dips);
-    usual.n += static_cast<double>(parts[i].n);
-    usual.most_samples = std::max(usual.most_samples, parts[i].n);
-    if (i > most || parts[i - 1].share() < constants::dips_factor * usual.share) continue;
+    usual.add(parts[i]);
+    if (i > most) continue;
     if (std::all_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i),
-                    [&](const Dipping& part) { return dips_more(part, usual, of); }))
+                    [&](const Dipping& part) { return is_apart(part, usual, of); }))
       return i;
   }
   return 0;
+}
+
+/// The parts that dip more often or for longer than all others come first; how many they are.
+std::size_t dipping_apart(std::vector<Dipping>& parts, const DipsOf& of) {
+  const auto rank = [&](auto&& of_part) {
+    std::sort(parts.begin(), parts.end(), [&](const Dipping& a, const Dipping& b) {
+      return std::pair(of_part(a), b.entity) > std::pair(of_part(b), a.entity);
+    });
+  };
+  std::set<std::int32_t> named;
+  const auto name = [&](IsApart is_apart) {
+    const std::size_t apart = apart_from_others(parts, of, is_apart);
+    for (std::size_t i = 0; i < apart; ++i) named.insert(parts[i].entity);
+  };
+  rank([](const Dipping& part) { return static_cast<double>(part.longest); });
+  name(dips_longer);
+  rank([](const Dipping& part) { return part.part_of(part.events); });
+  name(dips_more);
+  std::stable_partition(parts.begin(), parts.end(),
+                        [&](const Dipping& part) { return named.contains(part.entity); });
+  return named.size();
 }
 
 /// Dips of a part in the metrics of a suite: the one with most of them.
@@ -219,6 +291,14 @@ struct DipsStory {
   double share = 0;
   std::size_t metrics = 0;
 };
+
+/// Where dips come in a row.
+std::string runs_of(const Dipping& part) {
+  if (part.events == part.dips || part.longest < 2) return "";
+  return part.episodes == 1 ? " in a row"
+                            : ", in " + std::to_string(part.episodes) + " runs of up to " +
+                                  std::to_string(part.longest) + ",";
+}
 
 results::Finding about_dips(const Judgement& j, const Series& s, const Dipping& part, const UsualDips& usual,
                             std::size_t peers) {
@@ -230,7 +310,8 @@ results::Finding about_dips(const Judgement& j, const Series& s, const Dipping& 
   f.controls = static_cast<std::int64_t>(peers);
   f.action = "MONITOR";
   f.text = f.name + ": " + s.full() + ": " + std::to_string(part.dips) + " of " + std::to_string(part.n) +
-           " samples" + (links ? " of its links at less than " : " at less than ") + percent(constants::dip) +
+           " samples" + (links ? " of its links" : "") + runs_of(part) + " at less than " +
+           percent(constants::dip) +
            (links ? " of the link's upper quartile, of " : " of its own upper quartile, of ") +
            std::to_string(peers) + (peers == 1 ? " peer's" : " peers'") + " samples at most " +
            percent(usual.share) + (shared ? "; others used its cores, too" : "");
@@ -262,11 +343,12 @@ void judge_dips(Judgement& j) {
   const auto tests = static_cast<std::size_t>(std::count_if(j.series.begin(), j.series.end(), is_population));
   std::map<std::string, std::map<std::int32_t, DipsStory>> suites;
   for (const auto& s : j.series) {
-    const auto parts = dipping_parts(j, s, failed);
+    auto parts = dipping_parts(j, s, failed);
     const bool links = s.kind == "link";
     if (parts.size() < 2 || (parts.size() < constants::peers_min_population && links)) continue;
+    const std::size_t apart = dipping_apart(parts, {links, parts.size(), tests});
     UsualDips usual;
-    const std::size_t apart = dipping_apart(parts, {links, parts.size(), tests}, usual);
+    for (std::size_t i = apart; i < parts.size(); ++i) usual.add(parts[i]);
     for (std::size_t i = 0; i < apart; ++i) {
       auto& story = suites[s.suite][parts[i].entity];
       ++story.metrics;

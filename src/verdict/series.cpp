@@ -29,13 +29,16 @@ std::int32_t end_at(const std::vector<std::int32_t>& values, std::size_t i) {
   return i < values.size() ? values[i] : -1;
 }
 
+/// Passes are this far apart in the numbers of their blocks, of which a pass has fewer.
+constexpr std::int32_t pass_step = 1000;
+
 /// Appends the samples of one entity that were taken, with a block number that differs between passes.
 void append(const CaseData& c, bool per_sample, const results::Held<double>& all, std::size_t row,
             std::size_t pass, std::vector<double>& values, std::vector<std::int32_t>& blocks) {
   if (!per_sample) {
     if (row < all.size() && !std::isnan(all[row])) {
       values.push_back(bounded(all[row]));
-      blocks.push_back(static_cast<std::int32_t>(pass));
+      blocks.push_back(static_cast<std::int32_t>(pass) * pass_step);
     }
     return;
   }
@@ -46,7 +49,7 @@ void append(const CaseData& c, bool per_sample, const results::Held<double>& all
     const std::size_t i = row * width + s;
     if (i >= all.size() || std::isnan(all[i])) continue;
     values.push_back(bounded(all[i]));
-    blocks.push_back(static_cast<std::int32_t>(pass * 1000) + (s < c.block.size() ? c.block[s] : 0));
+    blocks.push_back(static_cast<std::int32_t>(pass) * pass_step + (s < c.block.size() ? c.block[s] : 0));
   }
 }
 
@@ -55,6 +58,7 @@ class Reducer {
  public:
   std::vector<double> values;
   std::vector<std::int32_t> blocks;
+  bool blocks_apart = false;  ///< time passes between the blocks of a pass, as it does between passes
 
   void clear() {
     values.clear();
@@ -67,8 +71,7 @@ class Reducer {
     row.median = median_of(work_);
     row.standard_error = standard_error(row.median);
     row.half = half_difference();
-    row.dips_of = row.n;
-    row.dips = dips(row.median, better);
+    count_dips(row, row.median, better);
     const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
     row.lowest = *lowest;
     row.highest = *highest;
@@ -77,19 +80,32 @@ class Reducer {
 
   void add_dips_to(SeriesRow& row, results::Better better) {
     work_ = values;
-    row.dips += dips(median_of(work_), better);
-    row.dips_of += static_cast<std::int32_t>(values.size());
+    count_dips(row, median_of(work_), better);
   }
 
  private:
-  std::int32_t dips(double median, results::Better better) {
+  void count_dips(SeriesRow& row, double median, results::Better better) {
+    row.dips_of += static_cast<std::int32_t>(values.size());
     // Of a rate that cannot be, nothing is a dip.
-    if (!(median > 0)) return 0;
+    if (!(median > 0)) return;
     const bool lower = better == results::Better::lower;
     const double usual = better_quartile(lower);
-    return static_cast<std::int32_t>(std::count_if(values.begin(), values.end(), [&](double v) {
-      return lower ? constants::dip * v > usual : v < constants::dip * usual;
-    }));
+    const auto is_below = [&](double v, double share) {
+      return lower ? share * v > usual : v < share * usual;
+    };
+    std::int32_t lasts = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!is_below(values[i], constants::dip_ends) || (i > 0 && is_apart(i))) lasts = 0;
+      if (!is_below(values[i], constants::dip)) continue;
+      row.dips += 1;
+      row.episodes += lasts == 0 ? 1 : 0;
+      row.longest = std::max(row.longest, ++lasts);
+    }
+  }
+
+  bool is_apart(std::size_t sample) const {
+    const std::int32_t before = blocks[sample - 1], now = blocks[sample];
+    return blocks_apart ? before != now : before / pass_step != now / pass_step;
   }
 
   static double median_of(std::vector<double>& v) {
@@ -236,6 +252,7 @@ std::vector<const CaseData*> measured_retests(const Judgement& j) {
 /// Retests are no population, but what dips there dips.
 void add_dips_of_retests(const std::vector<const CaseData*>& retests, Series& s, Reducer& samples) {
   if (s.kind == "link" || !s.judged || s.first == nullptr) return;
+  samples.blocks_apart = true;  // a block of a retest is a visit
   for (const CaseData* retest : retests) {
     const CaseData& c = *retest;
     if (c.suite != s.suite || c.case_key != s.first->case_key || base_name(c.name) != s.name) continue;
@@ -304,6 +321,7 @@ void collect_series(Judgement& j, bool every_number) {
         if (s.kind != "link") known_rows[strata.representative(row.entity)] = it->second;
         return it->second;
       };
+      samples.blocks_apart = s.is_imported();  // a case of a run is sampled without a break
       std::vector<const Metric*> metric_of;
       std::vector<results::Held<double>> values_of;
       for (const auto* pass : joined.passes) {

@@ -132,7 +132,7 @@ std::string row_of(const Result& result) {
 std::vector<Cell> all_cells() {
   std::vector<Cell> all;
   for (auto&& cells : {healthy_cells(), family_cells(), group_cells(), recall_cells(), network_cells(),
-                       history_cells(), lasting_cells(), comparison_cells(), visible_cells()})
+                       history_cells(), lasting_cells(), comparison_cells(), visible_cells(), dips_cells()})
     all.insert(all.end(), cells.begin(), cells.end());
   return all;
 }

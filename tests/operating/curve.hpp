@@ -70,6 +70,7 @@ std::vector<Cell> network_cells();
 std::vector<Cell> history_cells();
 std::vector<Cell> comparison_cells();
 std::vector<Cell> visible_cells();
+std::vector<Cell> dips_cells();
 std::vector<Cell> all_cells();
 
 }  // namespace assay::operating

@@ -78,6 +78,86 @@ TEST(VerdictDips, APartThatFailsHidesNoOther) {
   }
 }
 
+struct Stretch {
+  std::size_t part, first, length;
+  double rate;
+};
+
+/// A fleet of which some parts are slow in consecutive samples.
+results::Results disturbed(std::size_t parts, int samples, const std::vector<Stretch>& stretches) {
+  auto fleet = Fleet::of(parts, 0.002, 1);
+  fleet.samples = samples;
+  auto r = fleet.run();
+  auto& values = first_case(r).metrics[0].values;
+  for (const auto& of : stretches)
+    for (std::size_t s = of.first; s < of.first + of.length; ++s)
+      values[of.part * static_cast<std::size_t>(samples) + s] *= of.rate;
+  return r;
+}
+
+/// A daemon or a hot spell lasts for several samples. Each sample was an event of its own, and the part with
+/// two such spells was named.
+TEST(VerdictDips, ASpellOfSlowSamplesIsOneEvent) {
+  for (const std::size_t parts : {6U, 24U, 64U})
+    for (const int samples : {30, 60, 100}) {
+      const auto v = judge(disturbed(parts, samples, {{2, 3, 7, 0.7}, {2, 15, 10, 0.6}, {4, 8, 3, 0.75}}));
+      EXPECT_THAT(intermittent(v), SizeIs(0)) << parts << " " << samples << all_reasons(v);
+    }
+}
+
+/// Noise takes samples of 80 % across the bound of a dip, which made one spell several.
+TEST(VerdictDips, ASpellAtTheBoundIsOneEvent) {
+  const auto v = judge(disturbed(24, 100,
+                                 {{2, 20, 1, 0.7},
+                                  {2, 21, 1, 0.81},
+                                  {2, 22, 1, 0.7},
+                                  {2, 23, 1, 0.82},
+                                  {2, 24, 1, 0.7},
+                                  {2, 25, 1, 0.81},
+                                  {2, 26, 1, 0.7}}));
+  EXPECT_THAT(intermittent(v), SizeIs(0)) << all_reasons(v);
+}
+
+TEST(VerdictDips, MoreSpellsThanAnyPeerAreNamed) {
+  std::vector<Stretch> stretches;
+  for (std::size_t i = 0; i < 8; ++i) stretches.push_back({2, 4 + 12 * i, 4, 0.6});
+  for (std::size_t part = 4; part < 16; ++part) stretches.push_back({part, 5 * part, 6, 0.7});
+  const auto v = judge(disturbed(24, 100, stretches));
+  EXPECT_EQ(intermittent(v), std::set<std::string>{device(2)}) << all_reasons(v);
+  EXPECT_THAT(find_kind(v, "intermittent")->text,
+              HasSubstr("32 of 100 samples, in 8 runs of up to 4, at less than 80.0 % of its own"));
+}
+
+TEST(VerdictDips, AMuchLongerSpellThanAnyPeersIsNamed) {
+  for (const std::size_t length : {15U, 30U}) {
+    const auto v = judge(disturbed(24, 100, {{2, 40, length, 0.5}, {5, 3, 5, 0.7}, {9, 60, 7, 0.7}}));
+    const std::set<std::string> named{device(2)};
+    EXPECT_EQ(intermittent(v), length > 20 ? named : std::set<std::string>{}) << all_reasons(v);
+    if (length > 20) {
+      EXPECT_THAT(find_kind(v, "intermittent")->text, HasSubstr("30 of 100 samples in a row at less than"));
+    }
+  }
+}
+
+/// A part with one spell, of more samples, hid one with scattered dips.
+TEST(VerdictDips, ASpellHidesNoPartThatDips) {
+  std::vector<Stretch> stretches{{7, 30, 10, 0.7}};
+  for (std::size_t i = 0; i < 8; ++i) stretches.push_back({2, 5 + 11 * i, 1, 0.5});
+  const auto v = judge(disturbed(24, 100, stretches));
+  EXPECT_EQ(intermittent(v), std::set<std::string>{device(2)}) << all_reasons(v);
+}
+
+/// Of fewer than ten parts a fifth is one: two hid each other.
+TEST(VerdictDips, TwoOfFewAreBothNamed) {
+  for (const std::size_t parts : {4U, 5U, 6U, 9U})
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      const auto v = judge(dipping(parts, {{1, 0.3}, {3, 0.2}}, seed));
+      EXPECT_EQ(intermittent(v), (std::set<std::string>{device(1), device(3)})) << parts << all_reasons(v);
+    }
+  const auto most = judge(dipping(3, {{0, 0.3}, {2, 0.2}}, 1));
+  EXPECT_THAT(intermittent(most), SizeIs(0)) << all_reasons(most);
+}
+
 TEST(VerdictDips, PartsThatAllDipAlikeAreNotNamed) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed)
     for (const double share : {0.02, 0.1, 0.3})
