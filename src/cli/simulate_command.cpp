@@ -62,7 +62,7 @@ std::vector<OptionSpec> simulate_options(const std::string& suites) {
       option("clock-cv", text, "0%", "CV",
              "spread of the devices' clocks; above 0 they are recorded as a covariate"),
       option("population", choice, "normal", "KIND", "distribution of the true rates of healthy devices",
-             {"normal", "heavy", "bimodal", "models"}),
+             {"normal", "heavy", "bimodal", "models", "capped", "exponential", "lognormal"}),
       option("gap", text, "3%", "SIZE", "bimodal, models: by how much the second kind of node is faster"),
       option("share", text, "16%", "SHARE", "bimodal, models: share of nodes of the second kind"),
       option("noise", choice, "normal", "KIND", "distribution of the samples of one device",
@@ -120,7 +120,7 @@ auto naming(const std::string& name, Step step) {
 
 simulate::Population population_of(const std::string& text) {
   using enum simulate::Population;
-  for (const auto population : {normal, heavy, bimodal, models})
+  for (const auto population : {normal, heavy, bimodal, models, capped, exponential, lognormal})
     if (text == simulate::to_string(population)) return population;
   throw Error(ErrorKind::internal, "no population " + text);
 }

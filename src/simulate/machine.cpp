@@ -17,10 +17,23 @@ constexpr std::int64_t most_parts = 20'000'000;
 /// What a fault of duty below 1 or of growing size does is drawn per sample.
 bool is_steady(const Fault& fault) { return fault.kind != Kind::drift && fault.duty >= 1; }
 
+/// With a deviation of 1 about; ceilings are not exactly equal.
+double spread_of(Population population, const Draw& draw, std::uint64_t index) {
+  constexpr double ceiling = -0.5244, unequal = 0.15, shape = 0.5, wide = 0.6039;
+  const auto own = [&] { return unequal * draw.normal(index, 3); };
+  switch (population) {
+    case Population::heavy: return draw.heavy(index, 4);
+    case Population::capped: return std::min(ceiling, draw.normal(index)) + own();
+    case Population::exponential: return own() - draw.exponential(index);
+    case Population::lognormal: return -std::exp(shape * draw.normal(index)) / wide;
+    default: return draw.normal(index);
+  }
+}
+
 double population(const Spec& spec, const RandomStream& stream, std::uint64_t index, bool second) {
   const Draw draw(stream);
   const double factor = spec.uneven > 0 ? 1 + spec.uneven * (2 * stream.child("uneven").uniform(0) - 1) : 1;
-  const double spread = spec.population == Population::heavy ? draw.heavy(index, 4) : draw.normal(index);
+  const double spread = spread_of(spec.population, draw, index);
   const bool two = spec.population == Population::bimodal || spec.population == Population::models;
   return factor * spec.between_cv * spread + (two && second ? std::log1p(spec.gap) : 0);
 }

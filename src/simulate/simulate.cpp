@@ -202,6 +202,9 @@ const char* to_string(Population population) noexcept {
     case Population::heavy: return "heavy";
     case Population::bimodal: return "bimodal";
     case Population::models: return "models";
+    case Population::capped: return "capped";
+    case Population::exponential: return "exponential";
+    case Population::lognormal: return "lognormal";
   }
   return "normal";
 }

@@ -17,6 +17,10 @@ enum class Population {
   heavy,    ///< Student t, 4 degrees of freedom
   bimodal,  ///< a hidden share of the nodes is faster; nothing recorded tells which
   models,   ///< two device models, recorded in the inventory, one slower
+  // Below a common ceiling:
+  capped,       ///< 70 % are at it, the others are the slow end of a normal distribution
+  exponential,  ///< what each lacks is distributed exponentially
+  lognormal,    ///< what each lacks is distributed log-normally (0.5)
 };
 /// How the samples of one entity are spread around its true rate.
 enum class Noise {

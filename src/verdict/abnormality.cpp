@@ -9,6 +9,7 @@
 #include "measure/robust.hpp"
 #include "measure/table_place.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/skew.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -80,6 +81,25 @@ Moments moments_of(std::span<const double> values, const std::vector<double>& sc
   }
   if (!(squares > 0) || n < 3) return {};
   return {n < 6 ? 0 : std::log(fourth * n / (squares * squares)), squares / (n - 1)};
+}
+
+/// Each against those that remain, which may be skewed.
+std::vector<DeletionOutlier> peel(std::span<const double> values, double own, const Skew& shared) {
+  auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t q = 0; q < peeled.size(); ++q) {
+    auto& o = peeled[q];
+    const auto rest = halves_of_all(std::span(sorted).subspan(q + 1, o.rest));
+    // What is itself in question is no evidence.
+    const double evidence = std::min(own, rest.skew.evidence);
+    const double nearer = nearer_by(values[o.index], o.t, rest, evidence, shared);
+    if (nearer <= 1) continue;
+    o.t /= nearer;
+    o.p = std::min(1.0, t_below(o.t, as_double(o.rest) - 1) * as_double(o.rest + 1) *
+                            as_double(counted_peels(values.size())));
+  }
+  return peeled;
 }
 
 /// A population that looks heavy-tailed itself gains nothing from others.
@@ -156,7 +176,7 @@ void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior&
   a.variance = ((own + 1) * a.variance + borrowed * prior.variance) / (a.degrees + 1);
   a.moderated.assign(a.size, 1.0);
   double least = 1;
-  const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
+  const auto peeled = peel(values, a.skew.evidence, a.shared);
   for (auto o = peeled.rbegin(); o != peeled.rend(); ++o) {
     const double degrees = as_double(o->rest) - 1;
     const double variance =
@@ -167,14 +187,22 @@ void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior&
   }
 }
 
-Abnormality abnormality(std::span<const double> values, double noise) {
+Abnormality abnormality(std::span<const double> values, double noise, const Skew& shared) {
   Abnormality a;
   a.size = values.size();
   a.score.assign(a.size, 0.0);
   a.p.assign(a.size, 1.0);
   if (a.size < constants::deletion_min) return a;
   const RobustFit fit = robust_fit(values, constants::peers_spread_floor);
-  for (std::size_t i = 0; i < a.size; ++i) a.score[i] = robust_score(values[i], fit);
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const Halves halves = halves_of(sorted);
+  a.skew = halves.skew;
+  a.shared = shared;
+  for (std::size_t i = 0; i < a.size; ++i) {
+    a.score[i] = robust_score(values[i], fit);
+    a.score[i] /= nearer_by(values[i], a.score[i], halves, a.skew.evidence, shared);
+  }
   a.tail = std::max(1.0, fast_tail_ratio(a.score));
   const Moments moments = moments_of(values, a.score);
   a.peaked = moments.peaked;
@@ -184,7 +212,7 @@ Abnormality abnormality(std::span<const double> values, double noise) {
   if (a.size < constants::deletion_most) {
     // A member farther out than an abnormal one is abnormal too: two slow ones hide each
     // other.
-    const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
+    const auto peeled = peel(values, a.skew.evidence, a.shared);
     double least = 1;
     for (auto o = peeled.rbegin(); o != peeled.rend(); ++o) {
       least = std::min(least, o->p);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "measure/spread_prior.hpp"
+#include "verdict/skew.hpp"
 
 namespace assay::verdict {
 
@@ -21,6 +22,8 @@ struct Abnormality {
   double variance = 0;  ///< of those that are not slow, combined as `moderated`; 0 for fewer than 3
   double real = 1;  ///< part of the deviation that is the parts' own, not the noise of their medians: only
                     ///< that may be heavy-tailed
+  Skew skew;        ///< its own
+  Skew shared;      ///< of the metrics of its suite together
   /// As p, with a spread combined with other metrics (`moderate`), and its degrees of freedom; empty without.
   std::vector<double> moderated;
   double degrees = 0;
@@ -44,7 +47,7 @@ class TailPool {
 
 /// 48 and more: robust predictive deviation; 4 to 47: deletion t (p of removed members, 1 for the others);
 /// fewer: none. `noise`: standard error of the values, 0 if unknown.
-Abnormality abnormality(std::span<const double> values, double noise = 0);
+Abnormality abnormality(std::span<const double> values, double noise = 0, const Skew& shared = {});
 
 /// Under 48: takes the spread of the members from theirs and a prior. surely_abnormal goes by it from then
 /// on.

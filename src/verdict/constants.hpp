@@ -113,6 +113,16 @@ inline constexpr double story_degrees = 8;
 // Fewest uncorrelated metrics of a suite from which each borrows spread from all.
 inline constexpr std::size_t spread_metrics = 6;
 
+// Skewed populations: standard error of the logarithm of the slow half's mean distance from the median over
+// the fast half's, times the square root of the parts (simulated, normal and t4); evidence in these errors from
+// which the slow half gives the spread of slow parts in part, and in full; the gap in deviations that no tail
+// has, and the parts with which it doubles.
+inline constexpr double skew_error = 1.9;
+inline constexpr double skew_doubt = 1.5;
+inline constexpr double skew_certain = 3.5;
+inline constexpr double skew_gap = 3.5;
+inline constexpr double skew_gap_few = 5.0;
+
 // Clock: the slope is fitted from this many devices on, of an import from `peers_min_population`, where its
 // error is at most `clock_max_error`; else it is 1 for GEMM and training, 0 for other metrics, and of an
 // import unknown.
@@ -128,6 +138,8 @@ inline constexpr std::size_t group_min = 8;
 inline constexpr double group_sigmas = 4.0;
 // Split: distance of the best cut in pooled deviations.
 inline constexpr double split_distance = 6.0;
+// Of parts of two kinds fewer than this share lie in the middle third between the centres.
+inline constexpr double split_valley = 0.1;
 // Fewer than `robust_min` parts: added, divided by the square of the parts less two. Then less than one
 // healthy population of 3000 is split (normal and t4, 6 to 23 parts).
 inline constexpr double split_distance_few = 220.0;

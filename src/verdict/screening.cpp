@@ -21,6 +21,8 @@ class Screener {
  public:
   Screener(const Judgement& j, Screening& out)
       : j_(j), out_(out), tests_(tests_of(j.entities, out.populations)) {
+    for (const bool at_clock : {true, false})
+      share_skew(out.populations, combine(j.entities, out.populations, tests_, at_clock), tests_);
     suites_ = combine(j.entities, out.populations, tests_, true);
     as_measured_ = combine(j.entities, out.populations, tests_, false);
     std::set<const Test*> heard;

@@ -55,6 +55,15 @@ double quick_deviation(std::span<const double> sorted) {
   return std::min(at(0.5) - at(0.25), at(0.75) - at(0.5)) / normal_quantile(0.75);
 }
 
+/// Whether few values lie half-way between two centres: a tail below a ceiling has its share there, which may
+/// look like a second core.
+bool is_valley(std::span<const double> sorted, double low, double high) {
+  const double third = (high - low) / 3;
+  const auto first = std::lower_bound(sorted.begin(), sorted.end(), low + third),
+             last = std::upper_bound(first, sorted.end(), high - third);
+  return static_cast<double>(last - first) < constants::split_valley * static_cast<double>(sorted.size());
+}
+
 /// Faulty parts among those of two kinds widen the side that they are on. Of the cuts between two sides whose
 /// cores are more than `least` deviations of these cores apart, the one nearest to the middle: faulty parts
 /// are few. A tail is never as large as a side must be.
@@ -79,7 +88,7 @@ Split split_of_cores(std::span<const double> sorted, double least) {
       const double deviation =
           std::sqrt((squares(below) + squares(above)) / static_cast<double>(below.kept + above.kept));
       const double distance = (above.centre - below.centre) / deviation;
-      if (distance > least)
+      if (distance > least && is_valley(sorted, below.centre, above.centre))
         best = {distance, 0.5 * (sorted[low - 1] + sorted[low]), below.centre, above.centre, low, high};
     }
   }

@@ -136,6 +136,26 @@ std::string suite_of(const Population& p) {
          p.series->strata[static_cast<std::size_t>(p.stratum)];
 }
 
+void share_skew(const std::vector<Population>& populations, const Suites& suites, std::vector<Test>& tests) {
+  std::map<const Test*, Skew> shared;
+  for (const auto& [name, c] : suites) {
+    Skew sum;
+    for (const auto& voice : c.voices)
+      for (const Test* t : voice) {
+        sum.evidence += t->result.skew.evidence / static_cast<double>(voice.size());
+        sum.ratio += t->result.skew.ratio / static_cast<double>(voice.size());
+      }
+    const auto voices = static_cast<double>(c.voices.size());
+    for (const Test* t : c.tests) shared[t] = {sum.evidence / std::sqrt(voices), sum.ratio / voices};
+  }
+  for (auto& t : tests) {
+    const auto of = shared.find(&t);
+    if (of == shared.end() || of->second.evidence <= constants::skew_doubt) continue;
+    const auto& p = populations[t.population];
+    t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0, of->second);
+  }
+}
+
 Suites combine(const EntityIndex& of, const std::vector<Population>& populations,
                const std::vector<Test>& tests, bool at_clock) {
   Suites suites;

@@ -59,6 +59,10 @@ Nested nested_of(const EntityIndex& of, const Population& p, const Test& t);
 /// or of those of the rates as measured. `tests` must outlive it.
 Suites combine(const EntityIndex& of, const std::vector<Population>& populations,
                const std::vector<Test>& tests, bool at_clock);
+/// Few parts do not show by one metric that most are near a ceiling and the others in a tail below it. What
+/// the uncorrelated metrics of a suite say of that together holds for each. `suites` are of `tests`, and to
+/// be combined anew.
+void share_skew(const std::vector<Population>& populations, const Suites& suites, std::vector<Test>& tests);
 /// The values that a test is about.
 std::vector<double> values_of(const Population& p, const Test& t);
 /// Tests of what each metric of a story has of its own: parts differ less in it, and what one metric shows

@@ -81,22 +81,36 @@ void from_run_to_run(Spec& spec, const Dice& dice) {
   spec.run = 1;
 }
 
+template <Population of, bool many>
+void skewed(Spec& spec, const Dice& dice) {
+  spec.population = of;
+  spec.between_cv = dice.between(1, 0.003, 0.02);
+  if (many) spec.metrics = simulate::pick_metrics({"memory"});
+}
+
 struct FleetFamily {
   const char* name;
   void (*shape)(Spec&, const Dice&);
 };
-constexpr FleetFamily fleet_families[] = {{"normal", [](Spec&, const Dice&) {}},
-                                          {"heavy noise", heavy_noise},
-                                          {"heavy population", heavy_population},
-                                          {"heavy population, 12 metrics", many_metrics},
-                                          {"heavy population, 12 metrics of unequal spread", uneven_metrics},
-                                          {"two unlabelled kinds", bimodal},
-                                          {"two unlabelled kinds, heavy noise", bimodal_noise},
-                                          {"two models", models},
-                                          {"clocks", clocked},
-                                          {"correlated metrics", correlated},
-                                          {"4 devices a node", common_part},
-                                          {"run to run", from_run_to_run}};
+constexpr FleetFamily fleet_families[] = {
+    {"normal", [](Spec&, const Dice&) {}},
+    {"heavy noise", heavy_noise},
+    {"heavy population", heavy_population},
+    {"heavy population, 12 metrics", many_metrics},
+    {"heavy population, 12 metrics of unequal spread", uneven_metrics},
+    {"two unlabelled kinds", bimodal},
+    {"two unlabelled kinds, heavy noise", bimodal_noise},
+    {"two models", models},
+    {"clocks", clocked},
+    {"correlated metrics", correlated},
+    {"4 devices a node", common_part},
+    {"run to run", from_run_to_run},
+    {"skewed, capped", skewed<Population::capped, false>},
+    {"skewed, capped, 12 metrics", skewed<Population::capped, true>},
+    {"skewed, exponential", skewed<Population::exponential, false>},
+    {"skewed, exponential, 12 metrics", skewed<Population::exponential, true>},
+    {"skewed, log-normal", skewed<Population::lognormal, false>},
+    {"skewed, log-normal, 12 metrics", skewed<Population::lognormal, true>}};
 
 struct Sizes {
   double low, high;

@@ -194,6 +194,28 @@ TEST(VerdictManyMetrics, ASlowNodeIsFoundAmongNodesWhoseDevicesDiffer) {
     }
 }
 
+/// Most parts near a common ceiling and the others in a tail below it: the end of the tail is no outlier, and
+/// a part far beyond it is one.
+TEST(VerdictManyMetrics, TheTailBelowACeilingIsNotAccused) {
+  for (const auto population : {simulate::Population::capped, simulate::Population::exponential}) {
+    int told = 0;
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+      simulate::Spec spec;
+      spec.nodes = 60;
+      spec.seed = seed;
+      spec.population = population;
+      spec.between_cv = 0.01;
+      spec.metrics = simulate::pick_metrics({"memory"});
+      told += simulate::run(spec).verdict->state == "PASS" ? 0 : 1;
+      if (seed > 3) continue;
+      spec.between_cv = 0.003;
+      spec.faults = {simulate::parse_fault("slow:node=3,percent=10,suite=memory")};
+      EXPECT_EQ(simulate::run(spec).verdict->state, "FAIL") << seed;
+    }
+    EXPECT_LE(told, 2);
+  }
+}
+
 /// Normal noise and normal differences of nodes make heavy tails look light, and their extremes pass 3 %.
 TEST(VerdictManyMetrics, HeavyTailsBesideNormalSpreadAreNotAccused) {
   int failures = 0;
