@@ -23,6 +23,7 @@ struct Abnormality {
   double real = 1;  ///< part of the deviation that is the parts' own, not the noise of their medians: only
                     ///< that may be heavy-tailed
   Skew skew;        ///< its own
+  Skew told;        ///< what other metrics may take of it: also without its slowest part
   Skew shared;      ///< of the metrics of its suite together
   /// As p, with a spread combined with other metrics (`moderate`), and its degrees of freedom; empty without.
   std::vector<double> moderated;

@@ -61,6 +61,7 @@ Json of_peers() {
               {"skew_certain", skew_certain},
               {"skew_gap", skew_gap},
               {"skew_gap_few", skew_gap_few},
+              {"skew_gap_least", skew_gap_least},
               {"clock_min_population", clock_min_population},
               {"clock_max_error", clock_max_error},
               {"clock_reach", clock_reach},

@@ -114,14 +114,15 @@ inline constexpr double story_degrees = 8;
 inline constexpr std::size_t spread_metrics = 6;
 
 // Skewed populations: standard error of the logarithm of the slow half's mean distance from the median over
-// the fast half's, times the square root of the parts (simulated, normal and t4); evidence in these errors from
-// which the slow half gives the spread of slow parts in part, and in full; the gap in deviations that no tail
-// has, and the parts with which it doubles.
+// the fast half's, times the square root of the parts (simulated, normal and t4); evidence in these errors
+// from which the slow half gives the spread of slow parts in part, and in full; the gap in deviations that no
+// tail has, the parts with which it doubles, and what is left of it where many parts are below.
 inline constexpr double skew_error = 1.9;
 inline constexpr double skew_doubt = 1.5;
 inline constexpr double skew_certain = 3.5;
 inline constexpr double skew_gap = 3.5;
 inline constexpr double skew_gap_few = 5.0;
+inline constexpr double skew_gap_least = 1.5;
 
 // Clock: the slope is fitted from this many devices on, of an import from `peers_min_population`, where its
 // error is at most `clock_max_error`; else it is 1 for GEMM and training, 0 for other metrics, and of an

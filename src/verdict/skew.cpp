@@ -63,7 +63,10 @@ Halves halves_of(std::span<const double> sorted) {
   for (std::size_t k = sorted.size() / 2; k-- > 0 && begin == 0;) {
     const double deviation =
         std::max({sums.from(k + 1).slow, sums.deviation(k + 1), constants::peers_spread_floor});
-    if (sorted[k + 1] - sorted[k] > gap * deviation) begin = k + 1;
+    // Of a tail no gap is likely with many below it: an exponential one has gaps of a deviation over k.
+    const double below = std::sqrt(std::max(1.0, static_cast<double>(k + 1) / 4));
+    if (sorted[k + 1] - sorted[k] > std::max(constants::skew_gap_least, gap / below) * deviation)
+      begin = k + 1;
   }
   return sums.from(begin);
 }

@@ -139,11 +139,12 @@ std::string suite_of(const Population& p) {
 void share_skew(const std::vector<Population>& populations, const Suites& suites, std::vector<Test>& tests) {
   std::map<const Test*, Skew> shared;
   for (const auto& [name, c] : suites) {
+    if (c.voices.size() < 2) continue;  // that is the metric's own
     Skew sum;
     for (const auto& voice : c.voices)
       for (const Test* t : voice) {
-        sum.evidence += t->result.skew.evidence / static_cast<double>(voice.size());
-        sum.ratio += t->result.skew.ratio / static_cast<double>(voice.size());
+        sum.evidence += t->result.told.evidence / static_cast<double>(voice.size());
+        sum.ratio += t->result.told.ratio / static_cast<double>(voice.size());
       }
     const auto voices = static_cast<double>(c.voices.size());
     for (const Test* t : c.tests) shared[t] = {sum.evidence / std::sqrt(voices), sum.ratio / voices};
