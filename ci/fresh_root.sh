@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 Usage: ci/fresh_root.sh [SUITE] [--quick] [--ci] [--mpich] [--cuda] [--keep]
 
-SUITE: bookworm (Debian 12, the default), trixie (Debian 13) or noble (Ubuntu 24.04). In a new root with nothing but apt and
+SUITE: bookworm (Debian 12, the default), trixie (Debian 13) or noble (Ubuntu 24.04). In a new root with nothing but apt, mount and
 certificates: scripts/quickstart.sh, which must end with a verdict, then scripts/test.sh --strict.
 
   --quick  only quickstart.sh
@@ -65,7 +65,7 @@ if [ "$suite" = noble ]; then
   fi
 fi
 if [ "$cuda" = 1 ]; then components=main,contrib,non-free; fi
-bootstrap "$root" "$suite" "$mirror" "$keyring" --variant=apt --include=ca-certificates --components="$components"
+bootstrap "$root" "$suite" "$mirror" "$keyring" --variant=apt --include=ca-certificates,mount --components="$components"
 printf '%s: a bare root in %s s\n' "$suite" "$((SECONDS - started))"
 
 # What is in the checkout, and nothing that was built.
