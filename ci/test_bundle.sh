@@ -18,6 +18,7 @@ skip() { printf 'SKIPPED %s\n' "$*"; exit 77; }
 for tool in unshare chroot hostname dash ompi_info mpirun; do
   command -v "$tool" >/dev/null || skip "no $tool here"
 done
+[ -x "$build/tests/kernels/cuda_kernel_tests" ] || skip 'no GPU here: the build has no CUDA'
 unshare --mount --uts true 2>/dev/null || skip 'no privilege: no mount namespace can be made here'
 
 work=$(mktemp -d)
