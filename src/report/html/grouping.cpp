@@ -150,12 +150,13 @@ Matrix matrix_of(const verdict::Judgement& j, const verdict::Series& s,
     for (const auto at : {from, to})
       if (std::exchange(place[static_cast<std::size_t>(at)], 0) == absent) m.nodes.push_back(at);
   }
-  const auto switch_of = [&](std::int32_t row) {
+  const std::string unknown;
+  const auto switch_of = [&](std::int32_t row) -> const std::string& {
     const auto it = switches.find(j.entities.node(row));
-    return it == switches.end() ? std::string() : it->second;
+    return it == switches.end() ? unknown : it->second;
   };
   std::ranges::sort(m.nodes, [&](std::int32_t a, std::int32_t b) {
-    const std::string one = switch_of(a), other = switch_of(b);
+    const std::string &one = switch_of(a), &other = switch_of(b);
     return one == other ? a < b : ByNumber()(one, other);
   });
   for (std::size_t i = 0; i < m.nodes.size(); ++i) place[static_cast<std::size_t>(m.nodes[i])] = i;
