@@ -43,6 +43,7 @@ test|iproute2|ip and tc: the virtual cluster's network
 test|procps|pkill: a build in the background pauses while tests run again
 test|mount|file systems that are full, read-only or broken
 test|e2fsprogs|mkfs.ext4: disks that are stopped, cut and damaged
+test|btrfs-progs|mkfs.btrfs: a file system on several disks
 test|file|CPack looks for the libraries of the Debian package
 test|dpkg-dev|dpkg-shlibdeps: the libraries that the Debian package depends on
 services|prometheus|promtool checks the metrics

@@ -15,9 +15,9 @@
 namespace assay::storage {
 
 /// Directories in sysfs of the disks that hold all data of files below the directory: beneath partitions,
-/// RAID, device mapper, and loop devices, whose file may be in memory. None where that cannot be told:
-/// network file systems, those in memory, and those that spread data over devices which they do not name
-/// (btrfs, ZFS, overlays).
+/// RAID, device mapper, loop devices (whose file may be in memory), and all of a btrfs. None where that
+/// cannot be told: network file systems, those in memory, and those that spread data over devices which they
+/// do not name (ZFS, overlays).
 std::vector<std::filesystem::path> disks_beneath(const std::string& directory);
 
 /// Bytes read and written since boot, by the text of `stat` in these directories; nothing where one does not

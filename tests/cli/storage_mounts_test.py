@@ -250,9 +250,64 @@ class Mounts(StorageTest):
 
     def test_a_disk_beneath_a_btrfs_is_found(self):
         if shutil.which("mkfs.btrfs") is None or "btrfs" not in pathlib.Path("/proc/filesystems").read_text():
-            self.skipTest("nightly: no btrfs here")
+            self.skipTest("no privilege: no btrfs in this kernel")
         self.loop(("mkfs.btrfs", "-q"))
         self.tell_idle_disks(("cached",))
+
+    def two_disks(self):
+        """A btrfs that spreads its data over two disks, and the device number of what holds the second one to its rate: the file of
+        its loop device is on a file system on another loop device, which nobody sees who looks for disks."""
+        groups = pathlib.Path("/sys/fs/cgroup/blkio")
+        if not (groups / "cgroup.procs").exists():
+            self.skipTest("no privilege: blkio controller of cgroups of version 1")
+        memory, hidden = self.dir / "memory", self.dir / "hidden"
+        memory.mkdir()
+        hidden.mkdir()
+        run("mount", "-t", "tmpfs", "-o", "size=20g", "none", memory)
+        self.addCleanup(subprocess.run, ["umount", "-l", memory], capture_output=True, check=False)
+        for image, size in ((memory / "outer", 10 << 30), (memory / "first", 9 << 30)):
+            image.touch()
+            os.truncate(image, size)
+        run("mkfs.ext4", "-q", "-O", "^has_journal", memory / "outer")
+        if subprocess.run(["mount", "-o", "loop", memory / "outer", hidden], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no privilege: loop devices")
+        limited = os.stat(hidden).st_dev
+        (hidden / "second").touch()
+        os.truncate(hidden / "second", 9 << 30)
+        disks = [subprocess.run(["losetup", "--find", "--show", "--direct-io=on", file], check=True, capture_output=True, text=True).stdout.strip()
+                 for file in (memory / "first", hidden / "second")]
+        self.addCleanup(subprocess.run, ["umount", "-l", hidden], capture_output=True, check=False)
+        run("mount", "-t", "tmpfs", "none", hidden)
+        self.addCleanup(subprocess.run, ["umount", "-l", hidden], capture_output=True, check=False)
+        run("mkfs.btrfs", "-q", "-d", "raid0", "-m", "raid0", *disks)
+        self.mount(disks[0])
+        for disk in disks:
+            run("losetup", "--detach", disk)  # as soon as it is unmounted
+        group = groups / f"assay-{os.getpid()}"
+        group.mkdir()
+        self.addCleanup(group.rmdir)
+        self.addCleanup((groups / "cgroup.procs").write_text, str(os.getpid()))
+        (group / "cgroup.procs").write_text(str(os.getpid()))  # and what it starts
+
+        def limit(rate):
+            for way in ("read", "write"):
+                (group / f"blkio.throttle.{way}_bps_device").write_text(f"{os.major(limited)}:{os.minor(limited)} {rate}")
+
+        return pathlib.Path(disks[1]).name, limit
+
+    def test_a_slow_disk_of_several_is_named(self):
+        if shutil.which("mkfs.btrfs") is None or "btrfs" not in pathlib.Path("/proc/filesystems").read_text():
+            self.skipTest("no privilege: no btrfs in this kernel")
+        slow, limit = self.two_disks()
+        for case, rate in (("local-read-0", 0), ("local-read-0", 40_000_000), ("local-write-0", 40_000_000)):
+            with self.subTest(case=case, rate=rate):
+                limit(rate)
+                self.assert_code(self.measure("--cases", "storage/" + case, level="quick"), PASS)
+                told = self.events("storage-slow-disk")
+                if rate == 0:
+                    self.assertEqual(told, [])
+                else:
+                    self.assertRegex("".join(told), rf"^{self.data}: {slow} took [\d.]+ m?s for a request, [\d.]+ times the .* in storage/{case}$")
 
     def tell_idle_disks(self, ways):
         for way in ways:
