@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "measure/statistics.hpp"
 #include "results/iso_time.hpp"
@@ -88,6 +90,16 @@ struct Long {
   Population population;
 };
 
+/// When the first and the last sample were taken. The times of samples that a part did not take are NaN.
+std::pair<double, double> span_of(std::span<const double> t) {
+  std::pair span(std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity());
+  for (const double at : t) {
+    if (std::isnan(at)) continue;
+    span = {std::min(span.first, at), std::max(span.second, at)};
+  }
+  return span;
+}
+
 std::vector<Long> long_ones(Judgement& j) {
   AttributeCache attributes;
   std::vector<Long> all;
@@ -96,8 +108,7 @@ std::vector<Long> long_ones(Judgement& j) {
         s.first->samples() < static_cast<std::size_t>(constants::drift_least_samples))
       continue;
     const auto t = s.first->t.held();
-    const auto [from, to] = std::minmax_element(t.begin(), t.end());
-    if (t.empty() || *to - *from < constants::drift_least_s) continue;
+    if (const auto [from, to] = span_of(t); !(to - from >= constants::drift_least_s)) continue;
     for (auto& p : populations_of(j, s, attributes))
       if (!p.shared) all.push_back({&s, std::move(p)});
     if (s.rows.size() == 1 && !group_shares_cores(peer_group(j, s, s.rows[0]))) {
@@ -150,9 +161,9 @@ void judge_drift(Judgement& j) {
     std::vector<std::size_t> members;
     auto lines = lines_of(p, c, members);
     const auto t = c.t.held();
-    const auto [from, to] = std::minmax_element(t.begin(), t.end());
+    const auto [from, to] = span_of(t);
     /// Seconds after the start of the run.
-    const auto time_of = [from = *from, to = *to](std::size_t stretch) {
+    const auto time_of = [from = from, to = to](std::size_t stretch) {
       return from + (to - from) * static_cast<double>(stretch) / constants::drift_stretches;
     };
     const auto when = [&](double begin) { return later(j.results.info.started, begin); };
@@ -170,7 +181,7 @@ void judge_drift(Judgement& j) {
       f.since = when(begin);
       f.evidence = series->path;
       common.add(std::move(f), *fall, members.size(),
-                 fmt::format("in {:.0f} min{}", (*to - begin) / 60, since(begin)));
+                 fmt::format("in {:.0f} min{}", (to - begin) / 60, since(begin)));
     }
     if (p.size() < constants::peers_min_population) continue;
     for (const auto& d :
@@ -189,7 +200,7 @@ void judge_drift(Judgement& j) {
       f.since = when(begin);
       f.action = "MONITOR";
       f.evidence = series->path;
-      f.text = f.name + ": " + series->full() + ": " + lost(d, *to - begin) + since(begin);
+      f.text = f.name + ": " + series->full() + ": " + lost(d, to - begin) + since(begin);
       j.add(std::move(f), rows_of(row));
     }
   }

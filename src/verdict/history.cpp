@@ -133,6 +133,8 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   if (changes.size() >= scale_min)  // half of the parts may have changed
     scale = std::fmax(scale, std::min(mad_sigma(changes), scale_of_half(changes)));
   d.out.scale = std::isnan(scale) ? not_taken : std::max(scale, scale_floor);
+  d.out.runs = static_cast<std::int64_t>(d.matrix.runs);
+  d.out.levels = static_cast<std::int64_t>(d.matrix.levels);
   d.out.fleet = d.matrix.fleet_sigma;
   if (d.matrix.since >= 0)
     d.out.fleet_since = runs[static_cast<std::size_t>(d.matrix.since)].snapshot->source.started;

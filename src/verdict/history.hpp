@@ -32,9 +32,11 @@ struct HistorySeries {
   std::vector<float>
       base;  ///< [scores] median log rate of the last 10 runs, drift of the fleet taken out; NaN without any
   std::vector<Shifted> shifted;
-  double scale = 0;      ///< robust sigma of the leave-one-out differences
-  double threshold = 0;  ///< a lower log rate than base by more is an alert; NaN: too little is known
-  double fleet = 0;      ///< robust sigma of the whole fleet from run to run
+  std::int64_t runs = 0;    ///< that have the metric
+  std::int64_t levels = 0;  ///< of the fleet, in runs before it lost speed: `fleet` is their spread
+  double scale = 0;         ///< robust sigma of the leave-one-out differences
+  double threshold = 0;     ///< a lower log rate than base by more is an alert; NaN: too little is known
+  double fleet = 0;         ///< robust sigma of the whole fleet from run to run
   std::string
       fleet_since;  ///< start of the first of the latest runs in which it was slow as a whole; or empty
   std::int64_t pairs = 0;  ///< leave-one-out differences of this metric

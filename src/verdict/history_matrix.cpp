@@ -41,6 +41,7 @@ void find_level(Matrix& m) {
     steady.push_back(m.fleet[h]);
   }
   if (steady.empty()) return;
+  m.levels = steady.size();
   m.fleet_sigma = fleet_sigma(steady);
   const double level = median(steady);
   for (auto& row : m.rows)
@@ -74,6 +75,7 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
   for (std::size_t h = 0; h < runs.size(); ++h) {
     const auto at = runs[h].series.find(key);
     if (at == runs[h].series.end()) continue;
+    ++m.runs;
     const auto scores = scores_of(*runs[h].snapshot, *at->second);
     fewest = std::min(fewest, nodes_in(*runs[h].snapshot, scores));
     for (const auto& s : scores) {

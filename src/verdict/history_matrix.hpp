@@ -44,6 +44,8 @@ struct Matrix {
   std::vector<std::int32_t> row_of;                     ///< by identity, -1
   std::vector<double> fleet;                            ///< [run] drift; NaN where the metric is absent
   bool drift_known = false;
+  std::size_t runs = 0;       ///< with the metric
+  std::size_t levels = 0;     ///< of the fleet, in runs before it lost speed
   double fleet_sigma = 0;     ///< robust, of the drift of the runs before the fleet lost speed
   std::ptrdiff_t since = -1;  ///< the first of the latest runs in which the whole fleet was slow
 };

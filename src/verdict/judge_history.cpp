@@ -77,7 +77,7 @@ class HistoryJudge {
     // No other part shows the drift of the fleet: a change must be larger by what that usually is.
     const double threshold = h.threshold + (std::isnan(drift) ? 3 * h.fleet : 0.0);
     double off = std::isnan(drift) ? 0 : drift;
-    if (-off > fleet_threshold(history_.runs.size(), h.fleet)) {
+    if (-off > fleet_threshold(static_cast<std::size_t>(h.levels), h.fleet)) {
       if (drifted_together(scores, h, -off))
         tell_drift(s, h, scores, -off);
       else
@@ -103,11 +103,11 @@ class HistoryJudge {
       }
     }
     // Parts that are as they were while all others got faster did not lose anything.
-    const double raise = off > fleet_threshold(history_.runs.size(), h.fleet) ? off : 0;
+    const double raise = off > fleet_threshold(static_cast<std::size_t>(h.levels), h.fleet) ? off : 0;
     const auto behind = std::stable_partition(changes.begin(), changes.end(), [&](const Change& change) {
       return raise == 0 || change.deficit - raise > threshold;
     });
-    if (behind != changes.end()) tell_raise(s, {behind, changes.end()}, held.size(), raise);
+    if (behind != changes.end()) tell_raise(s, h, {behind, changes.end()}, held.size(), raise);
     changes.erase(behind, changes.end());
     for (const auto& change : changes) report(s, h, change, off, threshold, changes.size());
   }
@@ -158,7 +158,7 @@ class HistoryJudge {
     }
     const std::int32_t in_a_row = change.before == nullptr ? 1 : change.before->runs + 1;
     auto f = reference_finding(j_, s, *change.part, *change.score, c, change.base + drift, "drift",
-                               "own history of " + std::to_string(history_.runs.size()) + " runs");
+                               "own history of " + count(h.runs, "run", "runs"));
     f.claim = "abnormality";
     f.reference_kind = "history";
     f.controls = h.pairs;
@@ -173,7 +173,8 @@ class HistoryJudge {
     j_.add(std::move(f), change.part->entities);
   }
 
-  void tell_raise(const SnapshotSeries& s, const std::vector<Change>& behind, std::size_t of, double raise) {
+  void tell_raise(const SnapshotSeries& s, const HistorySeries& h, const std::vector<Change>& behind,
+                  std::size_t of, double raise) {
     auto f = cluster_drift(j_, now_, s, raise, "");
     std::vector<std::int32_t> rows;
     f.samples = 0;
@@ -186,8 +187,8 @@ class HistoryJudge {
     f.action = "MONITOR";
     f.text = "cluster: " + s.full() + " of " + std::to_string(of - behind.size()) + " of " +
              std::to_string(of) + " parts together is " + percent(std::expm1(raise)) +
-             " above their own history of " + std::to_string(history_.runs.size()) +
-             " runs; as before: " + first_of(f.members);
+             " above their own history of " + count(h.runs, "run", "runs") +
+             "; as before: " + first_of(f.members);
     j_.add(std::move(f), rows);
   }
 
@@ -196,8 +197,7 @@ class HistoryJudge {
     auto f = cluster_drift(j_, now_, s, deficit, h.fleet_since);
     f.controls = static_cast<std::int64_t>(scores.size());
     f.text = "cluster: " + s.full() + " of all parts together is " + percent(*f.deficit) +
-             " below their own history of " + std::to_string(history_.runs.size()) + " runs, since " +
-             f.since;
+             " below their own history of " + count(h.runs, "run", "runs") + ", since " + f.since;
     j_.add(std::move(f), {});
   }
 
@@ -230,6 +230,8 @@ Json history_json(const History& history) {
                           {"null", h.null},
                           {"scale", number(h.scale)},
                           {"threshold", number(h.threshold)},
+                          {"runs", h.runs},
+                          {"levels", h.levels},
                           {"fleet", number(h.fleet)},
                           {"fleet_since", h.fleet_since},
                           {"pairs", h.pairs},
@@ -264,6 +266,9 @@ History history_from(const Json& json) {
       h.scale = number_from(s.at("scale"));
       h.threshold = number_from(s.at("threshold"));
       h.fleet = number_from(s.at("fleet"));
+      const auto all = static_cast<std::int64_t>(out.runs.size());
+      h.runs = s.value("runs", all);  // absent before 0.2.0
+      h.levels = s.value("levels", all);
       h.fleet_since = s.value("fleet_since", "");
       h.pairs = s.at("pairs");
       h.base = from_base64_as<float>(s.at("base"));

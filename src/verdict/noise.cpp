@@ -145,11 +145,15 @@ std::int64_t events_of(const Dipping& part) {
 /// The parts of a series that can be compared: its entities, of links between nodes the nodes. Ranks that
 /// share cores disturb one another and are left out, and so are parts that
 /// fail, with their links: how often they dip says nothing of the others.
+bool may_dip(const Series& s) {
+  return s.kind == "link" ? s.judged && !s.is_of(results::MetricClass::storage) : is_population(s);
+}
+
 std::vector<Dipping> dipping_parts(const Judgement& j, const Series& s,
                                    const std::set<std::int32_t>& failed) {
   std::vector<Dipping> parts;
   const bool links = s.kind == "link";
-  if (links ? !s.judged || s.is_of(results::MetricClass::storage) : !is_population(s)) return parts;
+  if (!may_dip(s)) return parts;
   std::map<std::int32_t, Dipping> nodes;
   for (const auto& row : s.rows) {
     if (!links) {
@@ -215,7 +219,7 @@ double chance_of_dips(const DipsCount& count, double n, double usual_n, std::siz
 struct DipsOf {
   bool links = false;
   std::size_t parts = 0;
-  std::size_t tests = 0;  ///< metrics of the run
+  std::size_t tests = 0;  ///< metrics of the run, of parts or of links
 };
 
 /// Whether a part dips so much more often than the usual ones, and more than chance explains. Single
@@ -340,13 +344,14 @@ void add_dips_of_many(Judgement& j, const std::vector<DipsStory>& stories) {
 /// only parts that do so much more often than all others are named, and never as a fault.
 void judge_dips(Judgement& j) {
   const auto failed = parts_that_fail(j);
-  const auto tests = static_cast<std::size_t>(std::count_if(j.series.begin(), j.series.end(), is_population));
+  std::size_t tests[2] = {};  // of parts, of links
+  for (const auto& s : j.series) tests[s.kind == "link"] += may_dip(s) ? 1U : 0U;
   std::map<std::string, std::map<std::int32_t, DipsStory>> suites;
   for (const auto& s : j.series) {
     auto parts = dipping_parts(j, s, failed);
     const bool links = s.kind == "link";
     if (parts.size() < 2 || (parts.size() < constants::peers_min_population && links)) continue;
-    const std::size_t apart = dipping_apart(parts, {links, parts.size(), tests});
+    const std::size_t apart = dipping_apart(parts, {links, parts.size(), tests[links]});
     UsualDips usual;
     for (std::size_t i = apart; i < parts.size(); ++i) usual.add(parts[i]);
     for (std::size_t i = 0; i < apart; ++i) {

@@ -67,13 +67,19 @@ class Peers {
   std::vector<const Population*> split_unsuspected() {
     std::vector<const Population*> unsuspected;
     std::set<std::size_t> suspected;
+    std::set<std::string> suites;
     for (const auto& s : screening_.suspects)
-      if (!s.note && !s.by_size) suspected.insert(s.population);
-    for (std::size_t i = 0; i < screening_.populations.size(); ++i)
-      if (!suspected.contains(i)) {
-        find_split_of_few(j_, screening_.populations[i]);
-        unsuspected.push_back(&screening_.populations[i]);
+      if (!s.note && !s.by_size) {
+        suspected.insert(s.population);
+        suites.insert(population(s).series->suite);
       }
+    for (std::size_t i = 0; i < screening_.populations.size(); ++i) {
+      auto& p = screening_.populations[i];
+      if (suspected.contains(i)) continue;
+      find_split_of_few(j_, p);
+      if (!suites.contains(p.series->suite)) find_split_by_clock(j_, p);
+      unsuspected.push_back(&p);
+    }
     return unsuspected;
   }
 

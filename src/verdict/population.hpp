@@ -26,8 +26,9 @@ struct SplitFound {
   bool found = false;
   bool apart = false;  ///< both sides may be healthy, and each is judged by itself; else the low side is held
                        ///< against the high one
-  Split split;         ///< of the residuals
-  double deficit = 0;  ///< of the low side's median against the high side's
+  bool by_clock = false;  ///< of the rates: the residuals, without the clock, are those of one population
+  Split split;            ///< of the residuals
+  double deficit = 0;     ///< of the low side's median against the high side's
   std::string attribute, value;  ///< what the low side has in common; empty: nothing recorded
   bool place = false;            ///< the attribute is a place (rack, chassis, switch): a hint, no excuse
   std::size_t with_low = 0, with_high = 0;  ///< how many of either side have that value
@@ -77,6 +78,8 @@ struct Population {
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes);
 /// The same for fewer than `robust_min` parts, none of which stands out.
 void find_split_of_few(const Judgement& j, Population& p);
+/// Where the clock explains all, and so many are throttled that no part stands out: of the rates.
+void find_split_by_clock(const Judgement& j, Population& p);
 /// Whether the sides are those of few parts and no farther apart than kinds often are: a note.
 bool is_noted_split(const Population& p) noexcept;
 /// Members in ascending order of their residuals.

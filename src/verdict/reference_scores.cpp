@@ -72,9 +72,9 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   const bool large = best > coarse && !std::isnan(se) && best - t * se > delta;
   const bool sure = !std::isnan(se) && best - t * se > delta;
   const bool smoke = j.results.info.level == "smoke";
-  if (sure && retested)
+  if (sure && retested && (!smoke || best > coarse))
     c.confirmed_by = "retest";
-  else if (sure && !smoke)
+  else if (sure && !retested && !smoke)
     c.confirmed_by = retest.lasting(score.log_rate + deficit, delta);
   if (c.confirmed_by.empty() && large) c.confirmed_by = "size";
   c.fault = !c.confirmed_by.empty();

@@ -241,6 +241,25 @@ void find_split_of_few(const Judgement& j, Population& p) {
   p.split.apart = true;
 }
 
+void find_split_by_clock(const Judgement& j, Population& p) {
+  const double least = log_deficit(p.series->judging.fault_threshold);
+  if (!p.clocked || p.slope <= 0 || p.split.found || p.size() < constants::peers_min_population || p.shared)
+    return;
+  std::vector<double> clocks;
+  for (const auto& m : p.members) clocks.push_back(m.clock);
+  if (quantile(clocks, 0.95) - quantile(clocks, 0.05) < least / 2) return;
+  Population q = p;
+  for (auto& m : q.members) m.residual = m.rate;
+  const auto order = ascending(q);
+  const Split split = group_split(j, q, order);
+  if (split.low == 0 || split.mean_high - split.mean_low < least) return;
+  mark_sides(q, order, split);
+  if (p.size() >= constants::robust_min) explain(q, attributes_of(j, entities_of(q)));
+  p.split = q.split;
+  p.split.apart = p.split.by_clock = true;
+  for (std::size_t i = 0; i < p.size(); ++i) p.members[i].low = q.members[i].low;
+}
+
 bool is_noted_split(const Population& p) noexcept {
   return p.split.found && p.size() < constants::robust_min &&
          p.split.split.mean_high - p.split.split.mean_low < log_deficit(constants::kind_most_usual);

@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "base/units.hpp"
+#include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/peer_findings.hpp"
 
@@ -12,6 +15,22 @@ namespace {
 
 std::string of(std::size_t part, std::size_t all) {
   return std::to_string(part) + " of " + std::to_string(all);
+}
+
+/// "; their clocks are 31 % lower: compare their power and cooling"; "" where they are not, or not all are
+/// known.
+std::string clocks_of(const Population& p) {
+  std::vector<double> listed, others;
+  for (const auto& m : p.members) {
+    if (std::isnan(m.clock)) return "";
+    (m.low != p.split.fast() ? listed : others).push_back(m.clock);
+  }
+  const double apart = median(others) - median(listed);
+  if (std::abs(apart) < constants::delta_warn) return "";
+  return "; their clocks are " + percent(apart > 0 ? fraction(apart) : std::expm1(-apart)) +
+         (apart > 0 ? " lower" : " higher") +
+         (p.clocked && !p.split.by_clock ? ", and this is the difference at equal clock"
+                                         : ": compare their power and cooling");
 }
 
 std::string text_of(const Population& p, const results::Finding& out, std::size_t metrics) {
@@ -24,6 +43,7 @@ std::string text_of(const Population& p, const results::Finding& out, std::size_
                                      : percent(*out.deficit) + " slower") +
                      " than the others" + apart +
                      (common.empty() ? ", explained by no recorded attribute" : common);
+  text += clocks_of(p);
   if (!p.split.explained())
     text += "; peers do not show which side is right: compare with a limit or a baseline";
   if (metrics > 1)

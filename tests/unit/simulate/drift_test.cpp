@@ -114,6 +114,24 @@ TEST(Drift, AFleetThatLosesItsRateWithinACaseIsNamedAsOne) {
   }
 }
 
+/// Parts with fewer samples than others have no times for the rest. Cases of a second were judged, and a loss
+/// was told "in nan min".
+TEST(Drift, TheTimesOfSamplesThatWereNotTakenDoNotCount) {
+  auto spec = long_case();
+  spec.faults = {parse_fault("drift:percent=40")};
+  for (const double faster : {1.0, 100.0}) {
+    auto r = screen(spec);
+    for (auto& c : r.cases) {
+      for (std::size_t s = 0; s < c.t.size(); ++s) c.t[s] /= faster;
+      for (std::size_t s = c.t.size() - 10; s < c.t.size(); ++s) c.t[s] = results::not_taken;
+      c.count.back() -= 10;
+    }
+    const auto found = drifts(verdict::judge(r, {}));
+    ASSERT_EQ(found.size(), faster == 1 ? 1U : 0U);
+    for (const auto& f : found) EXPECT_EQ(f.text.find("nan"), std::string::npos) << f.text;
+  }
+}
+
 /// Eight segments, one of 8 nodes loses `percent` more in each from segment `first` on.
 void over_segments(int minutes, double percent, std::uint64_t first) {
   verdict::Join join;

@@ -102,6 +102,13 @@ TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
   auto smoke = one(1, 0.85e11);
   smoke.info.level = "smoke";
   EXPECT_EQ(count_severity(judged(smoke, fleet), "FAIL"), 0U);
+  // However often it is measured again.
+  auto third = smoke.cases[0];
+  third.name += ".c1";
+  smoke.cases.push_back(third);
+  EXPECT_EQ(count_severity(judged(smoke, fleet), "FAIL"), 0U);
+  smoke.info.level = "quick";
+  EXPECT_EQ(count_severity(judged(smoke, fleet), "FAIL"), 1U);
 }
 
 TEST(VerdictBaseline, SuspectsAreRetested) {

@@ -105,6 +105,33 @@ TEST(VerdictDips, ASpellOfSlowSamplesIsOneEvent) {
     }
 }
 
+/// Without another metric of the run the chance of dips counts for links, too.
+TEST(VerdictDips, ThreeSpellsOfLinksOfANodeMayBeChance) {
+  simulate::Spec spec;
+  spec.nodes = 8;
+  spec.samples = 30;
+  spec.spike_share = 0;
+  spec.metrics = simulate::pick_metrics({"p2p/bandwidth-uni-*"});
+  const auto named = [&](int spells) {
+    auto r = simulate::screen(spec);
+    r.info.injected = false;
+    auto& c = r.cases.front();
+    const std::int32_t rank = c.source[0];
+    auto& values = c.metrics[0].values;
+    const std::size_t width = c.samples();
+    int left = spells;
+    for (std::size_t row = 0; row < c.entities() && left > 0; ++row) {
+      if (c.source[row] != rank) continue;
+      --left;
+      for (std::size_t s = 5; s < 9; ++s) values[row * width + s] *= 0.5;
+    }
+    EXPECT_EQ(left, 0);
+    return intermittent(judge(r));
+  };
+  EXPECT_THAT(named(3), SizeIs(0));
+  EXPECT_THAT(named(7), SizeIs(1));
+}
+
 /// Noise takes samples of 80 % across the bound of a dip, which made one spell several.
 TEST(VerdictDips, ASpellAtTheBoundIsOneEvent) {
   const auto v = judge(disturbed(24, 100,

@@ -269,5 +269,29 @@ TEST(VerdictGroups, AConfigurationOfMostlySoundPartsExplainsNothing) {
   for (const auto& f : v.findings) EXPECT_THAT(f.text, Not(HasSubstr("explained by")));
 }
 
+/// The middle of the clocks lies between the halves, so that no part stands out, and at equal clock all are
+/// alike: it was PASS.
+TEST(VerdictGroups, ThrottlingOfHalfTheFleetIsTold) {
+  for (const auto& [nodes, throttled] : {std::pair{12, 6}, {64, 32}, {64, 40}}) {
+    simulate::Spec spec;
+    spec.nodes = nodes;
+    spec.metrics = simulate::pick_metrics({"gemm", "memory"});
+    spec.seed = 5;
+    spec.clock_cv = 0.001;
+    const auto healthy = simulate::run(spec);
+    EXPECT_EQ(healthy.verdict->state, "PASS") << all_reasons(*healthy.verdict);
+    spec.faults = {simulate::parse_fault("throttle:node=0-" + std::to_string(throttled - 1) + ",percent=12")};
+    const auto r = simulate::run(spec);
+    const auto split = std::ranges::find(r.verdict->findings, "split", &results::Finding::kind);
+    ASSERT_NE(split, r.verdict->findings.end()) << nodes << all_reasons(*r.verdict);
+    EXPECT_EQ(split->severity, "WARN");
+    EXPECT_EQ(split->members.size(), std::min(throttled, nodes - throttled));
+    EXPECT_THAT(split->text,
+                HasSubstr(throttled > nodes / 2 ? "; their clocks are 13" : "; their clocks are 12"));
+    EXPECT_THAT(split->text, HasSubstr("compare their power and cooling"));
+    EXPECT_TRUE(accused_in(*r.verdict).empty());
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -224,6 +224,19 @@ TEST(History, TakesTheDriftOfTheFleetOutAndTellsALargeOne) {
   EXPECT_NEAR(*found[0].deficit, 0.06, 0.01);
 }
 
+/// After a library was replaced the metric has another key: one run is compared, not all six.
+TEST(History, TheFleetIsComparedWithTheRunsThatHaveTheMetric) {
+  Fleet fleet(16, 1, 0.001, 3);
+  fleet.drift_sigma = 0.002;
+  const auto earlier = fleet.days(6);
+  for (std::size_t day = 0; day < 5; ++day)
+    for (auto& s : (*earlier)[day].series) s.case_key = "of the old library";
+  EXPECT_TRUE(drifts(judged(fleet.run(6, 0, 0.06), earlier)).empty());
+  const auto found = drifts(judged(fleet.run(6, 0, 0.13), earlier));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].text, HasSubstr("own history of 1 run,"));
+}
+
 TEST(History, ALossOfTheFleetIsToldEachNightWithItsDate) {
   for (const int healthy : {3, 9})
     for (const double loss : {0.10, 0.30}) {

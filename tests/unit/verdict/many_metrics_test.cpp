@@ -84,6 +84,7 @@ TEST(VerdictManyMetrics, ThrottledDevicesAreNamedAndNoSoundOne) {
   for (const int percent : {30, 60}) {
     const auto half = run(12, 3, 8, percent);
     EXPECT_EQ(half.verdict->state, "INCONCLUSIVE") << percent << all_reasons(*half.verdict);
+    EXPECT_THAT(all_reasons(*half.verdict), HasSubstr("; their clocks are " + std::to_string(percent)));
     const auto most = run(12, 1, 11, percent);
     EXPECT_TRUE(failed(*most.verdict).empty()) << percent << all_reasons(*most.verdict);
   }
