@@ -141,7 +141,7 @@ spec:
             - name: launcher
               image: $image
               # The signal comes ahead of the deadline, as from a batch system.
-              command: ["timeout", "--signal=USR1", "$((minutes * 60 - ahead))", "/usr/share/assay/scripts/$kind.sh"]
+              command: ["timeout", "--preserve-status", "--signal=USR1", "$((minutes * 60 - ahead))", "/usr/share/assay/scripts/$kind.sh"]
               resources: {requests: {cpu: 1, memory: 1Gi}}
               env:
                 - name: ASSAY_SITE

@@ -24,8 +24,8 @@ Ends with a table of figures: value, physical bound, fraction of it, the same by
   --steps LIST      only these steps, separated by commas
 
 Steps: devices smoke kernels model memory gemm torch-gemm train torch-PRESET burn pulse shared nccl memcheck profile
-Exit code: 0 when all steps passed, 2 when a verdict is FAIL or a test fails, 3 when a step was cut short or measured
-nothing, 4 wrong options. Steps that this machine has no program for are listed and do not count.
+Exit code: 0 when all steps passed, 2 when a verdict is FAIL (also of a run that was cut short) or a test fails, 3 when
+a step was cut short or measured nothing, 4 wrong options. Steps that this machine has no program for are listed and do not count.
 TEXT
 }
 
@@ -87,17 +87,19 @@ step() {
   if [ "$limit" -gt "$left" ]; then limit=$left; fi
   if [ "$limit" -lt 3 ]; then note "$name" 0 'not run: no time is left'; worse 3; return 0; fi
   started=$(date +%s)
-  # In the foreground only the program itself is told to end; it ends its ranks in order and keeps their results.
-  timeout --foreground -k 20 "$limit" "$@" >"$out/$name.log" 2>&1 </dev/null
+  # In the foreground only the program itself is told to end; it ends its ranks in order, keeps their results, and judges them.
+  timeout --foreground --preserve-status -k 20 "$limit" "$@" >"$out/$name.log" 2>&1 </dev/null
   code=$?
   took=$(($(date +%s) - started))
+  cut=''
+  if [ "$took" -ge "$limit" ]; then cut="cut short at its limit of $limit s: "; fi
   if [ "$code" -eq 0 ] && grep -q '^\[=====' "$out/$name.log" && ! grep -q '^\[       OK' "$out/$name.log"; then code=77; fi
-  case "$code" in
+  case "$code${cut:+ cut}" in
     0) note "$name" "$took" 'passed' ;;
-    2) note "$name" "$took" "FAIL: $name.log"; worse 2 ;;
+    2 | '2 cut') note "$name" "$took" "FAIL: $cut$name.log"; worse 2 ;;
+    *\ cut) note "$name" "$took" "$cut$name.log"; worse 3 ;;
     3) note "$name" "$took" "INCONCLUSIVE: $name.log"; worse 3 ;;
     77) note "$name" "$took" "skipped itself: $name.log"; worse 3 ;;
-    124 | 137) note "$name" "$took" "cut short at its limit of $limit s: $name.log"; worse 3 ;;
     *) note "$name" "$took" "failed with exit code $code: $name.log"; worse "$failure" ;;
   esac
 }

@@ -169,8 +169,8 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
   ASSAY_LAUNCH=''
   if command -v mpirun >/dev/null; then ASSAY_LAUNCH='mpirun --mca orte_execute_quiet 1'; fi
   launch_words
-  # USR1 ends the run in order, with a file.
-  exec timeout --signal=USR1 --kill-after=10 "$3" "${launch[@]}" "$ASSAY" run --level smoke --suites "$suites" "${options[@]}" --quiet --force \
+  # USR1 ends the run in order, with a file; the code is that of the run, since a FAIL counts however it ended.
+  exec timeout --preserve-status --signal=USR1 --kill-after=10 "$3" "${launch[@]}" "$ASSAY" run --level smoke --suites "$suites" "${options[@]}" --quiet --force \
     --out "$4" --json "${4%.h5}.json"
 }
 
@@ -179,15 +179,17 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
 # with no other job on it, and passed without a warning.
 # shellcheck disable=SC2034  # read by prolog.sh
 site_check_node() {  # KIND SUITES SECONDS
-  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note=''
+  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note='' begun
   site_passed=no
   safe_directory ASSAY_STATE "$ASSAY_STATE" || return 0
   others=$(site_other_jobs)
   rm -f "${file%.h5}.json"
+  begun=$(date +%s)
   (site_run_here "$others" "$suites" "$seconds" "$file") >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
+  if [ $(($(date +%s) - begun)) -ge "$seconds" ]; then note=" (ended after $seconds s)"; fi
   if [ -z "$others" ]; then others=$(site_other_jobs); fi  # one that came meanwhile
-  if [ -n "$others" ]; then note=" (beside job $(printf '%s' "$others" | tr '\n' ' '))"; fi
-  if [ "$others" = unknown ]; then note=' (other jobs may run here: scontrol listpids fails)'; fi
+  if [ "$others" = unknown ]; then note+=' (other jobs may run here: scontrol listpids fails)'
+  elif [ -n "$others" ]; then note+=" (beside job $(printf '%s' "$others" | tr '\n' ' '))"; fi
   line=$(grep -E '^(PASS|WARN|FAIL|INCONCLUSIVE) ' "$ASSAY_STATE/$kind.txt" || grep . "$ASSAY_STATE/$kind.txt" || printf 'nothing said')
   line=${line##*$'\n'}$note
   site_note "$kind" "$code" "$line"

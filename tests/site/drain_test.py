@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/slurm/drain.sh with a scontrol that only remembers: who is drained, why, and who is left alone."""
 
+import shutil
+
 import place
 
 SCONTROL = """#!/bin/bash
@@ -188,6 +190,17 @@ class NodeChecks(place.SiteTest):
         self.assert_code(result, 1)
         self.assertEqual([call.split(": ")[0] for call in self.calls()], ["NodeName=node0 State=DRAIN Reason=assay"])
         self.assertRegex((self.results / "log").read_text(), r"Z prolog job=5 exit=2 \S+: FAIL \(exit 2\)\n$")
+
+    def test_a_fault_counts_where_the_time_limit_ended_the_run(self):
+        timeout, date = shutil.which("timeout"), shutil.which("date")  # 2 seconds take the place of 45
+        self.program("timeout", f'#!/bin/bash\nexec {timeout} "${{@/#45/2}}"\n')
+        self.node_settings(ASSAY_RANKS="1")
+        self.runs('import signal, time\ngot = []\nsignal.signal(signal.SIGUSR1, lambda *_: got.append(1))\n'
+                  'while not got:\n    time.sleep(0.01)\n' + place.COPY + 'print("FAIL (exit 2)")\nsys.exit(2)\n')
+        self.program("date", f'#!/bin/bash\n[ "$*" != +%s ] || exec echo "$(($({date} +%s) * 45))"\nexec {date} "$@"\n')
+        self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}), 1)
+        self.assertEqual([call.split(": ")[0] for call in self.calls()], ["NodeName=node0 State=DRAIN Reason=assay"])
+        self.assertRegex((self.results / "log").read_text(), r"Z prolog job=5 exit=2 \S+: FAIL \(exit 2\) \(ended after 45 s\)\n$")
 
     def test_nothing_but_a_fault_keeps_a_job_away(self):
         self.node_settings(ASSAY_DRAIN="print")
