@@ -7,14 +7,17 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/soak.sh [RUN OPTIONS...]
 
-One segment (setting ASSAY_SOAK_MINUTES) of a soak of ASSAY_SOAK_SEGMENTS. As a Slurm job it submits the next one, without the
-nodes that failed so far, unless the job is cancelled. Elsewhere the segments follow each other in this process, without the
+One segment (setting ASSAY_SOAK_MINUTES) of a soak of ASSAY_SOAK_SEGMENTS. As a Slurm job it submits the next one, unless the job
+is cancelled: on the nodes of the first, without those that failed so far and those that are down or drained then; with its
+partition, account, QOS, reservation and time limit. Elsewhere the segments follow each other in this process, without the
 nodes that failed, until a signal comes (USR1 ahead of a time limit, or TERM) or all nodes have failed. In
 RESULTS/DATE/soak-JOB/:
 
   segments/segNN.h5       one results file each
   segNN/                  verdict, log and metrics of each
   failed.txt              nodes that failed, one per line
+  asked.txt, next.txt     in Slurm: nodes of the first segment, and of the next
+  absent.txt              in Slurm: nodes that were down or drained, and the segments that ran without them; also in the summary
   summary.txt             the verdict over all segments, after the last
 
 Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all).
@@ -61,7 +64,7 @@ finish() {
   "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
     >"$directory/verdict.txt" 2>&1 || code=$?
   # Renamed when complete: a reader never sees a part of it.
-  site_summary soak "$code" "$directory" >"$directory/summary.new"
+  { site_summary soak "$code" "$directory"; if [ -s "$directory/absent.txt" ]; then cat "$directory/absent.txt"; fi; } >"$directory/summary.new"
   mv "$directory/summary.new" "$directory/summary.txt"
   site_log soak "$code" "$(head -n 1 "$directory/summary.txt") $directory"
   cat "$directory/summary.txt"
@@ -75,6 +78,24 @@ nodes_left() {
   printf -v nodes '%s/seg%02d/nodes.txt' "$directory" "$number"
   # Not `grep -q`: under pipefail a closed pipe is an error.
   [ ! -s "$nodes" ] || awk '{ print $1 }' "$nodes" | grep -vxF -f "$directory/failed.txt" >/dev/null
+}
+
+# Writes next.txt: the nodes of the first job without those that failed, and without those that would keep the next job waiting
+# because they are down or drained; these are named in absent.txt. A node that is back is there again.
+next_nodes() {
+  if [ ! -s "$directory/asked.txt" ]; then scontrol show hostnames "${SLURM_JOB_NODELIST:-}" >"$directory/asked.txt" || return 1; fi
+  # Slurm's name of a node and its own may differ by the domain.
+  { sed 's/^/failed /; s/\..*//' "$directory/failed.txt"
+    sinfo -h -N -o 'state %N %t' || true
+    sed 's/^/asked /' "$directory/asked.txt"; } 2>/dev/null |
+    awk -v segment="$((number + 1))" -v next_file="$directory/next.txt" -v absent="$directory/absent.txt" '
+      BEGIN { printf "" >next_file }
+      $1 == "failed" { failed[$2] = 1 }
+      $1 == "state" && $3 ~ /^(down|drain|drng|fail|inval|unk)|\*$/ { away[$2] = $3 }
+      $1 == "asked" { short = $2; sub(/\..*/, "", short)
+        if (short in failed) next
+        if ($2 in away) print "segment " segment " without " $2 " (" away[$2] ")" >>absent
+        else print $2 >next_file }'
 }
 
 code=0 site_signalled=''
@@ -94,14 +115,20 @@ segment "$@" || code=$?
 if [ "$code" -eq 4 ] || [ "$code" -eq 5 ]; then exit "$code"; fi
 # A job that is cancelled ends the chain; USR1 ends its segment only.
 if ((number >= ASSAY_SOAK_SEGMENTS)) || [ "$site_signalled" = TERM ]; then finish; fi
-# The next job gets the nodes of this one, less those that failed in it.
-failed=$(awk '$2 == "FAIL" { n++ } END { print n + 0 }' "$directory/$(printf 'seg%02d' "$number")/nodes.txt" 2>/dev/null || printf 0)
-left=$((SLURM_JOB_NUM_NODES - failed))
-if ((left < 1)); then finish; fi
-options=(--nodes="$left" --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
-# With the time limit that this one was submitted with.
+# The next job gets the nodes of the first one, less those that failed and those that Slurm cannot give.
+next_nodes || true
+if [ ! -s "$directory/next.txt" ]; then printf 'soak.sh: no node is left for the next segment\n' >&2; finish; fi
+options=(--nodes="$(wc -l <"$directory/next.txt")" --nodelist="$(paste -sd, "$directory/next.txt")"
+  --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
+# sbatch in a job inherits nothing of how that was submitted.
+for name in partition account qos reservation; do
+  value=SLURM_JOB_${name^^} value=${!value:-}
+  if [ -n "$value" ] && [ "$value" != '(null)' ]; then options+=(--"$name=$value"); fi
+done
 limit=$(squeue -h -j "$SLURM_JOB_ID" -o %l 2>/dev/null) || limit=''
 if [ -n "$limit" ]; then options+=(--time="$limit"); fi
-if [ -s "$directory/failed.txt" ]; then options+=(--exclude="$(paste -sd, "$directory/failed.txt")"); fi
-env -u SLURM_EXCLUSIVE sbatch "${options[@]}" "$here/slurm/soak.sbatch" "$@"
+if ! env -u SLURM_EXCLUSIVE sbatch "${options[@]}" "$here/slurm/soak.sbatch" "$@"; then
+  printf 'soak.sh: segment %s cannot be submitted\n' "$((number + 1))" >&2
+  finish
+fi
 exit "$code"

@@ -184,22 +184,26 @@ class Slurm(place.SiteTest):
         self.assertEqual([state in ("PASS", "WARN") for state in states.values()], [True], states)
         self.assertFalse([reason for reason in self.reasons().values() if reason.startswith("assay")], "an unanswered call drains nobody")
 
-    def test_a_soak_goes_on_without_the_node_that_failed(self):
+    def test_a_soak_goes_on_where_it_began_without_the_node_that_failed(self):
         self.site(ASSAY=self.fake, ASSAY_SOAK_SEGMENTS="2", ASSAY_DRAIN="print")
+        self.addCleanup(self.command, "scontrol", "delete", "partition=new")
+        self.assert_code(self.command("scontrol", "create", "partition=new", "nodes=node[1-3]", "state=up"), 0)
         self.make_run("bad.h5", nodes=4, slow="node1", factor=0.5)
         self.make_run("good.h5", nodes=4, seed=2)
         self.runs('import shutil\nfirst = not (here / "nodes1").exists()\n'
-                  'name = "nodes1" if first else "nodes2"\n(here / name).write_text(os.environ["SLURM_JOB_NODELIST"])\n'
+                  'name = "nodes1" if first else "nodes2"\n(here / name).write_text(os.environ["SLURM_JOB_PARTITION"] + " " + os.environ["SLURM_JOB_NODELIST"])\n'
                   'shutil.copy(here / ("bad.h5" if first else "good.h5"), out)\n')
-        job, code = self.submit("soak", options=["--nodes=4"])
+        job, code = self.submit("soak", options=["--nodes=3", "--partition=new"])
         self.assertEqual(code, 2, self.said("soak", job))
         directory = self.directory("soak", job)
         self.until(lambda: (directory / "summary.txt").exists(), "the last segment sums up")
-        self.assertEqual((self.dir / "nodes1").read_text(), "node[0-3]")
-        self.assertEqual((self.dir / "nodes2").read_text(), "node[0,2-3]")
+        # Neither its partition nor its nodes are what Slurm would take by itself.
+        self.assertEqual((self.dir / "nodes1").read_text(), "new node[1-3]")
+        self.assertEqual((self.dir / "nodes2").read_text(), "new node[2-3]")
         self.assertEqual((directory / "failed.txt").read_text(), "node1\n")
         self.assertEqual(sorted(p.name for p in (directory / "segments").iterdir()), ["seg01.h5", "seg02.h5"])
         self.assertRegex((directory / "summary.txt").read_text(), r"^assay soak \S+: FAIL \(exit 2\), ")
+        self.until(lambda: not self.command("squeue", "-h").stdout, "the chain ends")
         self.assertIn("scontrol update NodeName=node1 State=DRAIN", self.said("soak", job) + (directory / "summary.txt").read_text())
 
     def test_acceptance_leaves_a_report_to_sign(self):

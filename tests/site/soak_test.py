@@ -51,16 +51,60 @@ class Soak(place.SiteTest):
         self.program("assay-under-test", f'#!/bin/bash\ncase "$*" in verdict*run.h5*) kill -USR1 $PPID ;; esac\nexec {real} "$@"\n')
         self.assertEqual(self.soak(0)[1], 1)
 
+    def slurm(self, states=""):
+        """Stands for Slurm: `submitted` is what sbatch was told. Returns the environment of a job on node[0-3]."""
+        self.program("squeue", "#!/bin/sh\necho 45:00\n")
+        self.program("scontrol", '#!/bin/sh\n[ "$*" = "show hostnames node[0-3]" ] && printf "node0\\nnode1\\nnode2\\nnode3\\n"\n')
+        self.program("sinfo", f"#!/bin/sh\nprintf '{states}'\n")
+        self.program("sbatch", f"#!/bin/sh\necho \"$@\" >{self.dir}/submitted\n")
+        return {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "4", "SLURM_JOB_NODELIST": "node[0-3]"}
+
     def test_a_job_submits_the_next_segment_unless_it_is_cancelled(self):
         for name, submitted in (("SIGUSR1", True), ("SIGTERM", False)):
-            self.program("squeue", "#!/bin/sh\n")
-            self.program("sbatch", f"#!/bin/sh\necho \"$@\" >{self.dir}/submitted\n")
+            job = self.slurm()
             self.count(SIGNALLED.format(name=name))
-            job = {"SLURM_JOB_ID": name, "SLURM_JOB_NUM_NODES": "4"}
-            self.assert_code(self.script("soak.sh", env=job), 0)
+            self.assert_code(self.script("soak.sh", env={**job, "SLURM_JOB_ID": name}), 0)
             self.assertEqual((self.dir / "submitted").exists(), submitted, name)
             (self.dir / "submitted").unlink(missing_ok=True)
             self.assertNotEqual(bool(list(self.results.glob(f"*/soak-{name}/summary.txt"))), submitted, name)
+
+    def test_the_next_segment_stays_on_the_nodes_of_the_first(self):
+        job = self.slurm()
+        self.assert_code(self.script("soak.sh", env=job), 0)
+        line = (self.dir / "submitted").read_text()
+        self.assertRegex(line, r"^--nodes=4 --nodelist=node0,node1,node2,node3 --export=ALL,ASSAY_SOAK_DIRECTORY=\S+,ASSAY_SOAK_NUMBER=2 "
+                               r"--time=45:00 \S+/soak.sbatch\n$")
+        job.update(SLURM_JOB_PARTITION="burnin", SLURM_JOB_ACCOUNT="ops", SLURM_JOB_QOS="(null)", SLURM_JOB_RESERVATION="new", SLURM_JOB_ID="8")
+        self.assert_code(self.script("soak.sh", "--suites", "gemm", env=job), 0)
+        line = (self.dir / "submitted").read_text()
+        self.assertIn(" --partition=burnin --account=ops --reservation=new --time=45:00 ", line)
+        self.assertTrue(line.endswith("/soak.sbatch --suites gemm\n"), line)
+
+    def test_nodes_that_failed_or_are_down_are_left_out_of_the_next_segment(self):
+        self.made(nodes=4, slow="node1", factor=0.5)
+        job = self.slurm("state node0 alloc\\nstate node1 drng\\nstate node2 alloc\\nstate node3 down*\\nstate other down\\n")
+        self.assert_code(self.script("soak.sh", env=job), 2)
+        self.assertIn("--nodes=2 --nodelist=node0,node2 ", (self.dir / "submitted").read_text())
+        directory = next(self.results.glob("*/soak-7"))
+        # One that is back takes part again; the last job has only those that were there.
+        job = self.slurm("state node3 idle\\n") | {"SLURM_JOB_ID": "8", "SLURM_JOB_NODELIST": "node[0,2]", "SLURM_JOB_NUM_NODES": "2"}
+        self.made(nodes=4, seed=2)
+        self.assert_code(self.script("soak.sh", env=job | {"ASSAY_SOAK_DIRECTORY": str(directory), "ASSAY_SOAK_NUMBER": "2"}), 0)
+        self.assertIn("--nodes=3 --nodelist=node0,node2,node3 ", (self.dir / "submitted").read_text())
+        self.assert_code(self.script("soak.sh", env=job | {"ASSAY_SOAK_DIRECTORY": str(directory), "ASSAY_SOAK_NUMBER": "3"}), 2)
+        self.assertTrue((directory / "summary.txt").read_text().endswith("\nsegment 2 without node3 (down*)\n"), "told to the reader")
+
+    def test_a_chain_that_cannot_go_on_is_summed_up(self):
+        job = self.slurm()
+        self.program("sbatch", "#!/bin/sh\nexit 1\n")
+        result = self.script("soak.sh", env=job)
+        self.assert_code(result, 0)
+        self.assertIn("soak.sh: segment 2 cannot be submitted\n", result.stderr)
+        self.assertIn(": PASS (exit 0), 4 PASS\n", result.stdout)
+        self.slurm("".join(f"state node{node} down\\n" for node in range(4)))
+        result = self.script("soak.sh", env=job | {"SLURM_JOB_ID": "8"})
+        self.assertIn("soak.sh: no node is left for the next segment\n", result.stderr)
+        self.assertTrue(result.stdout.endswith("\nsegment 2 without node3 (down)\n"), result.stdout)
 
     def test_nodes_that_failed_sleep_while_others_are_left(self):
         self.made(nodes=4, slow="node1", factor=0.5)
