@@ -78,7 +78,7 @@ launch_ranks() {  # LAUNCHER WORD...
 # mpirun and srun are taken as they are.
 launch_words() {
   local ranks nodes
-  read -r -a launch <<<"$ASSAY_LAUNCH"
+  read -r -d '' -a launch <<<"$ASSAY_LAUNCH" || true
   if [ "${#launch[@]}" -eq 0 ] || launch_says_ranks "${launch[@]}"; then return 0; fi
   case "${launch[0]##*/}" in
     mpirun | mpiexec | orterun)

@@ -223,7 +223,8 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
   shift 2
   launch_words
   launch_options
-  read -r -a options <<<"$ASSAY_OPTIONS"
+  # All of its lines; at the end of the text read fails.
+  read -r -d '' -a options <<<"$ASSAY_OPTIONS" || true
   # An empty directory is no history yet.
   if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
   site_forward "$ASSAY" run "${launcher[@]}" --require coverage "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
@@ -248,7 +249,7 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
 site_notify() {  # FILE
   local notify=()
   [ -n "$ASSAY_NOTIFY" ] || return 0
-  read -r -a notify <<<"$ASSAY_NOTIFY"
+  read -r -d '' -a notify <<<"$ASSAY_NOTIFY" || true
   "${notify[@]}" <"$1" || printf '%s: ASSAY_NOTIFY left with %s\n' "${0##*/}" "$?" >&2
 }
 

@@ -118,6 +118,17 @@ class Nightly(place.SiteTest):
         self.assertEqual(self.night("--quiet", SLURM_JOB_ID="78").stdout, "", "nothing to tell")
         self.assertIn("--history\n" + str(self.results / "history"), (self.dir / "arguments").read_text())
 
+    def test_settings_may_have_several_lines(self):
+        self.made(nodes=8)
+        notify = self.program("tell", f"#!/bin/sh\necho \"$@\" > {self.dir}/told\n")
+        self.settings(ASSAY=self.fake, ASSAY_NOTIFY=f"{notify}\n  ops@example.org", ASSAY_OPTIONS="--limits /etc/l.toml\n--expect-nodes 16\n\t--seed 1\n",
+                      ASSAY_LAUNCH="jsrun -N 4\n  --ppn=8")
+        self.assert_code(self.night(), 0)
+        arguments = (self.dir / "arguments").read_text()
+        self.assertIn("\n--limits\n/etc/l.toml\n--expect-nodes\n16\n--seed\n1\n", arguments)
+        self.assertRegex(arguments, r"(?m)^bash .* '-N' '4' '--ppn=8' '--'$")
+        self.assertEqual((self.dir / "told").read_text(), "ops@example.org\n")
+
     def test_the_exit_code_is_that_of_the_verdict(self):
         self.made(nodes=8, slow="node3", factor=0.5)
         self.runs(place.COPY + "sys.exit(137)\n")
