@@ -14,6 +14,7 @@ Runs assay at level extended; --limits FILE and --expect-nodes N belong to it. I
   run.h5       the results file, with every sample; its checksum is in the report
   verdict.json junit.xml nodes.txt assay.prom run.log
 
+An option here takes the place of the same one in ASSAY_OPTIONS or of this script; --require adds up.
 Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all). Nothing is drained.
 Exit code: that of the verdict (0 PASS, 2 FAIL, 3 INCONCLUSIVE), 4 wrong settings.
 TEXT
@@ -27,7 +28,7 @@ case "${1:-}" in --help | -h) usage; exit 0 ;; esac
 site_load
 directory=$(site_directory acceptance)
 code=0
-site_measure "$directory" '' --level extended --quiet "$@" || code=$?
+site_measure "$directory" '' --level extended --quiet -- "$@" || code=$?
 {
   site_summary acceptance "$code" "$directory"
   if [ -f "$directory/run.h5" ]; then

@@ -16,6 +16,7 @@ Runs assay, judges the run against the history of this site, and puts it there. 
 
 Prints the summary, gives it to ASSAY_NOTIFY, writes ASSAY_PROM, and on a FAIL drains nodes as ASSAY_DRAIN
 says. Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all). Two nights never overlap.
+An option here takes the place of the same one in ASSAY_OPTIONS or of this script; --require adds up.
 
   --quiet  print nothing when the night passed, so that cron sends no mail
 
@@ -95,7 +96,7 @@ done
 
 directory=$(site_directory nightly)
 code=0
-site_measure "$directory" "$ASSAY_RESULTS/history" --level "$ASSAY_LEVEL" --quiet "$@" || code=$?
+site_measure "$directory" "$ASSAY_RESULTS/history" --level "$ASSAY_LEVEL" --quiet -- "$@" || code=$?
 
 # The run is added to the history and to its index. A hard link: one copy.
 if [ -f "$directory/run.h5" ] && "$ASSAY" schema --check "$directory/run.h5" >/dev/null 2>&1; then

@@ -216,18 +216,52 @@ site_judge() {  # DIRECTORY VERDICT-OPTIONS...
     --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" --report "$directory/report.html" >"$directory/verdict.txt" 2>&1
 }
 
+# Names of the options among WORDS, in one line with spaces around each.
+site_names() {  # WORD...
+  local word
+  printf ' '
+  for word in "$@"; do
+    case "$word" in --*) printf '%s ' "${word%%=*}" ;; esac
+  done
+}
+
+# Sets `kept` to the WORDS without the options that NAMES names, and without their values. What is required adds up.
+site_without() {  # NAMES WORD...
+  local names=$1 word keep=yes
+  shift
+  kept=()
+  for word in "$@"; do
+    case "$word" in
+      --require | --require=*) keep=yes ;;
+      --*) case "$names" in *" ${word%%=*} "*) keep='' ;; *) keep=yes ;; esac ;;
+    esac
+    if [ -n "$keep" ]; then kept+=("$word"); fi
+  done
+}
+
+# Sets `site_options` to the words of ASSAY_OPTIONS.
+site_option_words() {
+  # All of its lines; at the end of the text read fails.
+  read -r -d '' -a site_options <<<"$ASSAY_OPTIONS" || true
+}
+
 # Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
-# the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge.
-site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
-  local directory=$1 history=$2 launched=0 code=0 past=() launch=() launcher=() options=()
+# the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge. An option of RUN-OPTIONS
+# takes the place of the same one of ASSAY_OPTIONS, and both that of the script's own: given twice, most are refused.
+site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
+  local directory=$1 history=$2 launched=0 code=0 past=() launch=() launcher=() own=() options=() kept=() site_options=()
   shift 2
+  while [ "$1" != -- ]; do own+=("$1"); shift; done
+  shift
   launch_words
   launch_options
-  # All of its lines; at the end of the text read fails.
-  read -r -d '' -a options <<<"$ASSAY_OPTIONS" || true
+  site_option_words
   # An empty directory is no history yet.
   if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
-  site_forward "$ASSAY" run "${launcher[@]}" --require coverage "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
+  site_without "$(site_names "$@")" "${site_options[@]}"
+  options=("${kept[@]}")
+  site_without "$(site_names "$@" "${options[@]}")" "${launcher[@]}" --require coverage "${own[@]}" "${past[@]}"
+  site_forward "$ASSAY" run "${kept[@]}" "$@" "${options[@]}" --out "$directory/run.h5" \
     >"$directory/run.log" 2>&1 || launched=$?
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
     { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"

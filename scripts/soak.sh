@@ -20,6 +20,7 @@ RESULTS/DATE/soak-JOB/:
   absent.txt              in Slurm: nodes that were down or drained, and the segments that ran without them; also in the summary
   summary.txt             the verdict over all segments, after the last
 
+An option here takes the place of the same one in ASSAY_OPTIONS or of this script; --require adds up.
 Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all).
 Exit code: that of the segment; of the last one, that of all segments together. 4 wrong settings.
 TEXT
@@ -39,12 +40,27 @@ if [ -z "$directory" ]; then directory=$(site_directory soak); fi
 safe_directory ASSAY_SOAK_DIRECTORY "$directory/segments" || exit 4
 touch "$directory/failed.txt"
 
+# What the options exclude already: those of this script, else of ASSAY_OPTIONS.
+excluded() {  # RUN-OPTIONS...
+  local word last='' value='' site_options=()
+  site_option_words
+  for word in "${site_options[@]}" "$@"; do
+    case "$word" in --exclude=*) value=${word#*=} ;; *) if [ "$last" = --exclude ]; then value=$word; fi ;; esac
+    last=$word
+  done
+  if [ -f "$value" ]; then cat "$value"; elif [ -n "$value" ]; then printf '%s\n' "$value"; fi
+}
+
 segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, returns the code
-  local part code=0 exclude=()
+  local part code=0 kept=("$@")
   printf -v part '%s/seg%02d' "$directory" "$number"
   mkdir "$part" || site_wrong "cannot make $part"
-  if [ -s "$directory/failed.txt" ] && [ -z "${SLURM_JOB_ID:-}" ]; then exclude=(--exclude "$directory/failed.txt"); fi
-  site_measure "$part" '' --level soak --duration "${ASSAY_SOAK_MINUTES}m" --segment "${ASSAY_SOAK_MINUTES}m" --quiet "${exclude[@]}" "$@" || code=$?
+  if [ -s "$directory/failed.txt" ] && [ -z "${SLURM_JOB_ID:-}" ]; then
+    { cat "$directory/failed.txt"; excluded "$@"; } >"$part/exclude.txt"
+    site_without ' --exclude ' "$@"
+    kept+=(--exclude "$part/exclude.txt")
+  fi
+  site_measure "$part" '' --level soak --duration "${ASSAY_SOAK_MINUTES}m" --segment "${ASSAY_SOAK_MINUTES}m" --quiet -- "${kept[@]}" || code=$?
   if [ -f "$part/run.h5" ]; then
     printf -v name '%s/segments/seg%02d.h5' "$directory" "$number"
     mv "$part/run.h5" "$name"

@@ -118,6 +118,19 @@ class Nightly(place.SiteTest):
         self.assertEqual(self.night("--quiet", SLURM_JOB_ID="78").stdout, "", "nothing to tell")
         self.assertIn("--history\n" + str(self.results / "history"), (self.dir / "arguments").read_text())
 
+    def test_an_option_of_the_script_takes_the_place_of_the_same_setting(self):
+        self.made(nodes=8)
+        self.settings(ASSAY=self.fake, ASSAY_OPTIONS="--limits site.toml --expect-nodes=16 --suites gemm --seed 1 --require clock_hz --strict")
+        (self.results / "history").mkdir(parents=True)
+        shutil.copy(self.dir / "made.h5", self.results / "history" / "2026-01-01-nightly-1.h5")
+        result = self.night("--level", "quick", "--expect-nodes", "8", "--limits=other.toml", "--suites", "memory", "--require", "power_w", "--strict")
+        arguments = (self.dir / "arguments").read_text().split("\n")
+        self.assertEqual(arguments[:arguments.index("--out")],
+                         ["run", "--require", "coverage", "--quiet", "--history", str(self.results / "history"), "--level", "quick", "--expect-nodes", "8",
+                          "--limits=other.toml", "--suites", "memory", "--require", "power_w", "--strict", "--seed", "1", "--require", "clock_hz"], result.stderr)
+        self.night("--history", "elsewhere", SLURM_JOB_ID="2")
+        self.assertEqual((self.dir / "arguments").read_text().count("--history"), 1)
+
     def test_settings_may_have_several_lines(self):
         self.made(nodes=8)
         notify = self.program("tell", f"#!/bin/sh\necho \"$@\" > {self.dir}/told\n")

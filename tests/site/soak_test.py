@@ -110,7 +110,20 @@ class Soak(place.SiteTest):
         self.made(nodes=4, slow="node1", factor=0.5)
         directory, ran = self.soak(2)
         self.assertEqual((ran, (directory / "failed.txt").read_text()), (3, "node1\n"))
-        self.assertIn(f"--exclude\n{directory}/failed.txt\n", (self.dir / "arguments").read_text())
+        self.assertIn(f"--exclude\n{directory}/seg03/exclude.txt\n", (self.dir / "arguments").read_text())
+        self.assertEqual((directory / "seg03" / "exclude.txt").read_text(), "node1\n")
+
+    def test_nodes_that_the_options_exclude_stay_out_with_those_that_failed(self):
+        self.made(nodes=4, slow="node1", factor=0.5)
+        (self.dir / "out.txt").write_text("node7\nnode8\n")
+        for number, (options, words, lines) in enumerate([("--exclude node[4-5],node9", [], "node[4-5],node9\n"), ("--exclude node9", ["--exclude=out.txt"], "node7\nnode8\n")]):
+            self.settings(ASSAY=self.fake, ASSAY_SOAK_SEGMENTS="2", ASSAY_OPTIONS=options)
+            results = self.dir / f"soak{number}"
+            self.assert_code(self.script("soak.sh", *words, env={"ASSAY_SOAK_DIRECTORY": str(results)}), 2)
+            self.assertEqual((results / "seg02" / "exclude.txt").read_text(), "node1\n" + lines)
+            arguments = (self.dir / "arguments").read_text()
+            self.assertIn(f"--exclude\n{results}/seg02/exclude.txt\n", arguments)
+            self.assertEqual(arguments.count("--exclude"), 1)
 
     def test_without_a_node_left_the_soak_ends_with_its_summary(self):
         # Every segment has one node, and the next would have none.
