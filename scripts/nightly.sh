@@ -98,10 +98,15 @@ directory=$(site_directory nightly)
 code=0
 site_measure "$directory" "$ASSAY_RESULTS/history" --level "$ASSAY_LEVEL" --quiet -- "$@" || code=$?
 
-# The run is added to the history and to its index. A hard link: one copy.
+# The run is added to the history and to its index. A hard link is one copy; some file systems have none.
 if [ -f "$directory/run.h5" ] && "$ASSAY" schema --check "$directory/run.h5" >/dev/null 2>&1; then
   name=$(basename "$(dirname "$directory")")-$(basename "$directory").h5
-  ln "$directory/run.h5" "$ASSAY_RESULTS/history/$name"
+  kept=$ASSAY_RESULTS/history/$name
+  # Under its name the copy is whole, and no night is lost for want of space.
+  if ! ln "$directory/run.h5" "$kept" 2>/dev/null && ! { cp "$directory/run.h5" "$kept.new" && mv -T "$kept.new" "$kept"; }; then
+    rm -f "$kept.new"
+    printf 'nightly.sh: later nights are not compared with this one: cannot write %s\n' "$kept" >&2
+  fi
   "$ASSAY" verdict "$directory/run.h5" --history "$ASSAY_RESULTS/history" >/dev/null 2>&1 || true
 fi
 

@@ -142,6 +142,23 @@ class Nightly(place.SiteTest):
         self.assertRegex(arguments, r"(?m)^bash .* '-N' '4' '--ppn=8' '--'$")
         self.assertEqual((self.dir / "told").read_text(), "ops@example.org\n")
 
+    def test_a_file_system_without_hard_links_gets_a_copy(self):
+        self.made(nodes=8)
+        self.program("ln", "#!/bin/sh\necho 'ln: Operation not permitted' >&2\nexit 1\n")
+        result = self.night(SLURM_JOB_ID="1")
+        self.assert_code(result, 0)
+        self.assertEqual(result.stderr, "")
+        kept = self.results / "history" / f"{self.directory().parent.name}-nightly-1.h5"
+        self.assertEqual(kept.read_bytes(), (self.dir / "made.h5").read_bytes())
+        # A disk that is full is told, and the night is told all the same.
+        self.program("cp", "#!/bin/sh\nexit 1\n")
+        result = self.night(SLURM_JOB_ID="2")
+        self.assert_code(result, 0)
+        self.assertIn(": PASS (exit 0)", result.stdout)
+        self.assertRegex(result.stderr, r"^nightly.sh: later nights are not compared with this one: cannot write \S+-nightly-2.h5\n$")
+        self.assertEqual([path.name for path in kept.parent.glob("*.h5*")], [kept.name])
+        self.assertEqual((self.results / "log").read_text().count(": PASS (exit 0)"), 2)
+
     def test_the_exit_code_is_that_of_the_verdict(self):
         self.made(nodes=8, slow="node3", factor=0.5)
         self.runs(place.COPY + "sys.exit(137)\n")
