@@ -120,7 +120,7 @@ case "$system" in
     cat <<YAML
 # SPDX-License-Identifier: Apache-2.0
 # $what Made by scripts/batch.sh kubernetes $kind; change it there.
-# Untested: no cluster has run it. Results lie in the claim "assay-results", settings in the config map "assay-site" (key site.conf).
+# Untested: no cluster has run it. Results lie in the claim "assay-results", directory assay; settings in the config map "assay-site" (key site.conf).
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
 metadata:
@@ -137,6 +137,15 @@ spec:
       template:
         spec:
           restartPolicy: Never
+          # Others can write the root of a volume, as a rule, and a directory that is made for a subPath has the mode of the root: the
+          # scripts would refuse both.
+          initContainers:
+            - name: results
+              image: $image
+              command: ["sh", "-c", "mkdir -p /results/assay && chmod go-w /results/assay"]
+              resources: {requests: {cpu: 1, memory: 1Gi}}
+              volumeMounts:
+                - {name: results, mountPath: /results}
           containers:
             - name: launcher
               image: $image
@@ -147,8 +156,8 @@ spec:
                 - name: ASSAY_SITE
                   value: /etc/assay/site.conf
               volumeMounts:
-                - {name: site, mountPath: /etc/assay}
-                - {name: results, mountPath: /var/lib/assay}
+                - {name: site, mountPath: /etc/assay/site.conf, subPath: site.conf}
+                - {name: results, mountPath: /var/lib/assay, subPath: assay}
           volumes:
             - {name: site, configMap: {name: assay-site}}
             - {name: results, persistentVolumeClaim: {claimName: assay-results}}

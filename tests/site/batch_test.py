@@ -116,9 +116,9 @@ class Batch(place.SiteTest):
             for role in replicas.values():
                 self.assertLessEqual(set(role), {"replicas", "template", "restartPolicy"})
                 pod = role["template"]["spec"]
-                self.assertLessEqual(set(pod), {"restartPolicy", "containers", "volumes", "affinity"})
+                self.assertLessEqual(set(pod), {"restartPolicy", "initContainers", "containers", "volumes", "affinity"})
                 volumes = {volume["name"] for volume in pod.get("volumes", [])}
-                for container in pod["containers"]:
+                for container in pod["containers"] + pod.get("initContainers", []):
                     self.assertEqual(container["image"], "registry.example/assay:1")
                     self.assertLessEqual({mount["name"] for mount in container.get("volumeMounts", [])}, volumes)
                     self.assertEqual(set(container["resources"]["requests"]), {"cpu", "memory"})
@@ -126,6 +126,27 @@ class Batch(place.SiteTest):
             self.assertEqual(worker["volumes"], [{"name": "shm", "emptyDir": {"medium": "Memory"}}])
             self.assertEqual(worker["containers"][0]["volumeMounts"], [{"name": "shm", "mountPath": "/dev/shm"}])
             self.assertEqual(worker["containers"][0]["securityContext"], {"capabilities": {"add": ["IPC_LOCK"]}})
+
+    def test_the_mpijob_keeps_settings_and_results_where_the_scripts_take_them(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("no yaml for python3 (package python3-yaml)")
+        pod = yaml.safe_load(self.text("kubernetes", "nightly"))["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+        self.assertEqual(pod["containers"][0]["volumeMounts"], [{"name": "site", "mountPath": "/etc/assay/site.conf", "subPath": "site.conf"},
+                                                                {"name": "results", "mountPath": "/var/lib/assay", "subPath": "assay"}])
+        # A claim whose root, and with it what Kubernetes makes below it for a subPath, can be written by others.
+        for mode, made in [(0o777, False), (0o2775, True)]:
+            claim = self.dir / f"claim{mode:o}"
+            claim.mkdir()
+            if made:
+                (claim / "assay").mkdir()
+                (claim / "assay").chmod(mode)
+            claim.chmod(mode)
+            words = [word.replace("/results", str(claim)) for word in pod["initContainers"][0]["command"]]
+            subprocess.run(words, check=True, umask=0)
+            said = subprocess.run(["bash", "-c", f". {place.SCRIPTS}/safe.sh; unsafe_why {claim}; echo; unsafe_why {claim}/assay"], capture_output=True, text=True)
+            self.assertEqual(said.stdout, f"{claim} can be written by others\n")
 
     def test_the_mpijob_asks_for_cores_and_memory(self):
         said = self.text("kubernetes", "nightly", "--gpus", "8", "--cores", "96", "--memory", "900")
