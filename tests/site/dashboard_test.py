@@ -48,6 +48,26 @@ class Dashboard(place.SiteTest):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn(f"{len(self.queries)} rules found", result.stdout)
 
+    def test_a_node_that_is_not_pass_is_seen(self):
+        promtool = shutil.which("promtool")
+        if promtool is None:
+            self.skipTest("no promtool on this machine (package prometheus)")
+        panel = next(panel for panel in self.dashboard["panels"] if panel["title"] == "Nodes that are not PASS")
+        query = panel["targets"][0]["expr"].replace("$node", ".*")
+        mapped = panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
+        value = {mapped[text]["text"]: int(text) for text in mapped}
+        nodes = {"n1": "PASS", "n2": "WARN", "n3": "INCONCLUSIVE", "n4": "FAIL"}
+        # States that a node is not in are 0, and of many parts left out.
+        for large in (False, True):
+            lines = [(node, state, int(its == state)) for node, its in nodes.items() for state in ("PASS", "WARN", "FAIL", "INCONCLUSIVE", "NOT_TESTED")]
+            series = [{"series": f'assay_node_state{{node="{node}",state="{state}"}}', "values": str(on)} for node, state, on in lines if on or not large]
+            seen = [{"labels": f'{{node="{node}"}}', "value": value[state if state != "PASS" else "-"]}
+                    for node, state in nodes.items() if state != "PASS" or not large]
+            (self.dir / "tests.yml").write_text(json.dumps({"tests": [{"input_series": series, "promql_expr_test": [
+                {"expr": query, "eval_time": "0m", "exp_samples": seen}]}]}))
+            result = subprocess.run([promtool, "test", "rules", "tests.yml"], cwd=self.dir, capture_output=True, text=True)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
     def test_panels_have_numbers_and_places_of_their_own(self):
         panels = self.dashboard["panels"]
         self.assertEqual(len({panel["id"] for panel in panels}), len(panels))
