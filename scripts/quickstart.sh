@@ -15,7 +15,7 @@ Ends by naming the results file and the verdict; the exit code is that of the ru
   --no-install   never install a package
   --ranks N      MPI ranks (default 2)
   --level LEVEL  smoke, quick or standard (default smoke)
-  --out FILE     results file (default assay-<UTC time>.h5 in the current directory)
+  --out FILE     results file that does not exist yet (default assay-<UTC time>.h5 in the current directory)
   --help         this text
 
 ASSAY_BUILD_DIR names another build directory than build/release.
@@ -84,6 +84,8 @@ if [ "$print" = 1 ]; then
   exit 0
 fi
 
+# Before the build: a run refuses it, and its verdict would be that of an earlier one.
+if [ -e "$out" ]; then printf 'quickstart.sh: --out: %s exists already\n' "$out" >&2; exit 4; fi
 if [ "$install" = 1 ]; then install_packages build run; fi
 printf 'Configuring and building in %s\n' "$build"
 log=$(mktemp)
@@ -100,6 +102,10 @@ code=0
 "${run[@]}" </dev/null || code=$?
 if [ ! -f "$out" ]; then
   printf 'No results file was written; the run left with exit code %s\n' "$code" >&2
+  exit "$code"
+fi
+if [ "$code" -eq 4 ] || [ "$code" -eq 5 ]; then
+  printf 'No verdict: the run left with exit code %s\n' "$code" >&2
   exit "$code"
 fi
 state=$("$build/assay" inspect "$out" 2>/dev/null | sed -n 's/^ *verdict[: ]*\([A-Z]\{4,\}\).*/\1/p' | head -n 1) || true
