@@ -30,7 +30,11 @@ esac
 site_load_or_leave prolog
 safe_directory ASSAY_STATE "$ASSAY_STATE" || exit 0
 stamp=$ASSAY_STATE/prolog.passed
-passed() { [ -f "$stamp" ] && (($(date +%s) - $(stat -c %Y "$stamp") < ASSAY_PROLOG_EVERY)); }
+# A stamp from the future, after the clock was set back, does not count.
+passed() {
+  local age
+  [ -f "$stamp" ] && age=$(($(date +%s) - $(stat -c %Y "$stamp"))) && ((age >= 0 && age < ASSAY_PROLOG_EVERY))
+}
 if passed; then exit 0; fi
 # The prolog of another job may be testing this node: what it finds counts, and a node that did not pass is tested again.
 exec 9>"$ASSAY_STATE/prolog.lock"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/slurm/drain.sh with a scontrol that only remembers: who is drained, why, and who is left alone."""
 
+import os
 import shutil
+import time
 
 import place
 
@@ -295,9 +297,15 @@ class NodeChecks(place.SiteTest):
         for runs in (1, 1):
             self.assert_code(self.script("slurm/prolog.sh"), 0)
             self.assertEqual(self.ran(), runs)
-        self.node_settings(ASSAY_PROLOG_EVERY="0")
+        # Passed in the future: the clock was set back.
+        stamp = self.dir / "state" / "prolog.passed"
+        os.utime(stamp, (time.time() + 86400,) * 2)
         self.assert_code(self.script("slurm/prolog.sh"), 0)
         self.assertEqual(self.ran(), 2)
+        self.assertLess(stamp.stat().st_mtime, time.time() + 60)
+        self.node_settings(ASSAY_PROLOG_EVERY="0")
+        self.assert_code(self.script("slurm/prolog.sh"), 0)
+        self.assertEqual(self.ran(), 3)
 
     def two_prologs(self, code, **keys):
         """Two jobs start at once; the tests that were run and whether they overlapped."""
