@@ -12,6 +12,7 @@ site_wrong() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 4; }
 
 site_number() {  # NAME: a setting that must be a whole number
   [[ ${!1} =~ ^[0-9]{1,9}$ ]] || site_wrong "$site_file: $1 is a whole number, not '${!1}'"
+  printf -v "$1" %s "$((10#${!1}))"  # 08 is no octal number
 }
 
 # Settings: ASSAY_SITE, or /etc/assay/site.conf where that exists, or the defaults.

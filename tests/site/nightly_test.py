@@ -270,6 +270,13 @@ class Nightly(place.SiteTest):
         self.assertIn(night.returncode, (0, 3), out)
         self.assertTrue((self.directory() / "verdict.json").exists(), "judged and kept")
 
+    def test_numbers_may_begin_with_a_zero(self):
+        self.made(nodes=2)
+        self.settings(ASSAY=self.fake, ASSAY_KEEP_NIGHTS="08")
+        result = self.night()
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        self.assertEqual(result.stderr, "")
+
     def test_settings_that_are_wrong_are_named(self):
         for changes, text in [({"ASSAY": "no-such-program"}, "ASSAY: no program 'no-such-program'"),
                               ({"ASSAY_KEEP_NIGHTS": "many"}, "ASSAY_KEEP_NIGHTS is a whole number, not 'many'"),
