@@ -149,8 +149,8 @@ spec:
           containers:
             - name: launcher
               image: $image
-              # The signal comes ahead of the deadline, as from a batch system.
-              command: ["timeout", "--preserve-status", "--signal=USR1", "$((minutes * 60 - ahead))", "/usr/share/assay/scripts/$kind.sh"]
+              # The signal comes ahead of the deadline, as from a batch system: to the script alone.
+              command: ["timeout", "--foreground", "--preserve-status", "--signal=USR1", "$((minutes * 60 - ahead))", "/usr/share/assay/scripts/$kind.sh"]
               resources: {requests: {cpu: 1, memory: 1Gi}}
               env:
                 - name: ASSAY_SITE

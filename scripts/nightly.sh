@@ -34,6 +34,8 @@ case "${1:-}" in
   --quiet) quiet=1; shift ;;
 esac
 site_load
+# Sent ahead of the time limit: while results are judged it ends nothing.
+trap : USR1 USR2
 { safe_directory ASSAY_RESULTS "$ASSAY_RESULTS" && safe_directory ASSAY_RESULTS "$ASSAY_RESULTS/history"; } || exit 4
 
 # ---- lock --------------------------------------------------------------------------------------------------------
@@ -101,11 +103,11 @@ site_measure "$directory" "$ASSAY_RESULTS/history" --level "$ASSAY_LEVEL" --quie
 # The run is added to the history and to its index. A hard link is one copy; some file systems have none.
 if [ -f "$directory/run.h5" ] && "$ASSAY" schema --check "$directory/run.h5" >/dev/null 2>&1; then
   name=$(basename "$(dirname "$directory")")-$(basename "$directory").h5
-  kept=$ASSAY_RESULTS/history/$name
+  stored=$ASSAY_RESULTS/history/$name
   # Under its name the copy is whole, and no night is lost for want of space.
-  if ! ln "$directory/run.h5" "$kept" 2>/dev/null && ! { cp "$directory/run.h5" "$kept.new" && mv -T "$kept.new" "$kept"; }; then
-    rm -f "$kept.new"
-    printf 'nightly.sh: later nights are not compared with this one: cannot write %s\n' "$kept" >&2
+  if ! ln "$directory/run.h5" "$stored" 2>/dev/null && ! { cp "$directory/run.h5" "$stored.new" && mv -T "$stored.new" "$stored"; }; then
+    rm -f "$stored.new"
+    printf 'nightly.sh: later nights are not compared with this one: cannot write %s\n' "$stored" >&2
   fi
   "$ASSAY" verdict "$directory/run.h5" --history "$ASSAY_RESULTS/history" >/dev/null 2>&1 || true
 fi

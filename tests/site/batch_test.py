@@ -14,7 +14,7 @@ LIMITS = {
     "pbs": (r"walltime=(\d+):(\d+):00", r"sleep (\d+); kill -USR1"),
     "lsf": (r"-W (\d+)", r"-wa USR1 -wt (\d+)"),
     "flux": (r"--time-limit=(\d+)m", r"--signal=SIGUSR1@(\d+)s"),
-    "kubernetes": (r"activeDeadlineSeconds: (\d+)", r"\"--preserve-status\", \"--signal=USR1\", \"(\d+)\""),  # a FAIL stays one
+    "kubernetes": (r"activeDeadlineSeconds: (\d+)", r"\"--foreground\", \"--preserve-status\", \"--signal=USR1\", \"(\d+)\""),  # a FAIL stays one
 }
 
 

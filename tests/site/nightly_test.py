@@ -277,6 +277,19 @@ class Nightly(place.SiteTest):
         self.assertIn(result.returncode, (0, 3), result.stderr)
         self.assertEqual(result.stderr, "")
 
+    def test_the_signal_ahead_of_the_limit_ends_no_verdict(self):
+        self.made(nodes=4)
+        real = self.fake.rename(self.dir / "bin" / "real")
+        self.program("assay-under-test", f'#!/bin/bash\ncase "$*" in verdict*--report*) kill -USR1 $PPID; sleep 0.2 ;; esac\nexec {real} "$@"\n')
+        for script in ("nightly", "acceptance"):
+            result = self.script(f"{script}.sh")
+            self.assert_code(result, 0)
+            self.assertIn(": PASS (exit 0), 4 PASS\n", result.stdout)
+        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "x"}
+        self.program("scontrol", "#!/bin/sh\necho node0\n")
+        self.program("sbatch", "#!/bin/sh\necho submitted\n")
+        self.assertEqual(self.script("soak.sh", env=job).stdout, "submitted\n")
+
     def test_settings_that_are_wrong_are_named(self):
         for changes, text in [({"ASSAY": "no-such-program"}, "ASSAY: no program 'no-such-program'"),
                               ({"ASSAY_KEEP_NIGHTS": "many"}, "ASSAY_KEEP_NIGHTS is a whole number, not 'many'"),
