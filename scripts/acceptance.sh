@@ -26,8 +26,6 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 case "${1:-}" in --help | -h) usage; exit 0 ;; esac
 site_load
-# Sent ahead of the time limit: while results are judged it ends nothing.
-trap : USR1 USR2
 directory=$(site_directory acceptance)
 code=0
 site_measure "$directory" '' --level extended --quiet -- "$@" || code=$?

@@ -34,8 +34,6 @@ case "${1:-}" in
   --quiet) quiet=1; shift ;;
 esac
 site_load
-# Sent ahead of the time limit: while results are judged it ends nothing.
-trap : USR1 USR2
 { safe_directory ASSAY_RESULTS "$ASSAY_RESULTS" && safe_directory ASSAY_RESULTS "$ASSAY_RESULTS/history"; } || exit 4
 
 # ---- lock --------------------------------------------------------------------------------------------------------

@@ -264,6 +264,8 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   site_without "$(site_names "$@" "${options[@]}")" "${launcher[@]}" --require coverage "${own[@]}" "${past[@]}"
   site_forward "$ASSAY" run "${kept[@]}" "$@" "${options[@]}" --out "$directory/run.h5" \
     >"$directory/run.log" 2>&1 || launched=$?
+  # The signal ahead of a time limit ends no verdict; before the run it ends the script, which has nothing yet.
+  [ -n "$(trap -p USR1)" ] || trap : USR1 USR2
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
     { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"
     # Wrong options fail every night: exit code 4.

@@ -32,8 +32,6 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 case "${1:-}" in --help | -h) usage; exit 0 ;; esac
 site_load
-# Sent ahead of the time limit: while results are judged it ends nothing.
-trap : USR1 USR2
 # The first job makes the directory; the others get its name.
 directory=${ASSAY_SOAK_DIRECTORY:-}
 number=${ASSAY_SOAK_NUMBER:-1}

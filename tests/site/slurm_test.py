@@ -89,7 +89,8 @@ class Slurm(place.SiteTest):
         result = self.command("sbatch", "--parsable", *options, place.SCRIPTS / "slurm" / f"{kind}.sbatch", *args)
         self.assertRegex(result.stdout, r"^\d+\n", result.stderr)
         job = int(result.stdout.split()[0])
-        self.until(lambda: self.job(job, "JobState") not in ("PENDING", "CONFIGURING", "RUNNING"), f"job {job} ends", seconds)
+        going = ("PENDING", "CONFIGURING", "RUNNING", "SIGNALING")  # the last while it is told of its time limit
+        self.until(lambda: self.job(job, "JobState") not in going, f"job {job} ends", seconds)
         code, signal = map(int, self.job(job, "ExitCode").split(":"))
         return job, 128 + signal if signal else code
 
