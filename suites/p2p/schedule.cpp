@@ -2,6 +2,7 @@
 #include "suites/p2p/schedule.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -55,7 +56,9 @@ Schedule within_domains(const std::map<int, std::vector<int>>& domains, const Ra
   return rounds;
 }
 
-/// Matchings across domains: domains are matched, and their members paired in random order.
+/// Matchings across domains: domains are matched, and their members paired in random order. Two domains that
+/// are matched again are turned against each other by another distance, so that no two members meet twice. A
+/// domain of one member has no other distance: then that round goes without the two.
 Schedule across_domains(const std::map<int, std::vector<int>>& domains, const RandomStream& random) {
   std::vector<int> names;
   for (const auto& [domain, members] : domains) names.push_back(domain);
@@ -65,11 +68,17 @@ Schedule across_domains(const std::map<int, std::vector<int>>& domains, const Ra
     Round& round = rounds.emplace_back();
     for (const Pair& pair : pairings[r % pairings.size()]) {
       const RandomStream stream =
-          random.child("across").child(std::to_string(r) + ":" + std::to_string(pair.a));
+          random.child("across").child(std::to_string(pair.a) + ":" + std::to_string(pair.b));
       const auto left = shuffled(domains.at(pair.a), stream.child("left"));
       const auto right = shuffled(domains.at(pair.b), stream.child("right"));
-      for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i)
-        round.push_back({left[i], right[i]});
+      const auto turns = stream.child("turns").permutation(std::max(left.size(), right.size()));
+      const std::size_t met = r / pairings.size();
+      if (met >= turns.size()) continue;
+      const bool turn_left = left.size() > right.size();
+      for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+        const std::size_t turned = (i + turns[met]) % turns.size();
+        round.push_back({left[turn_left ? turned : i], right[turn_left ? i : turned]});
+      }
     }
   }
   return rounds;
@@ -95,8 +104,8 @@ std::uint64_t unordered(int a, int b) {
   return static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high);
 }
 
-/// Exchanges partners between pairs of one switch and others, so that both cross and no pair comes twice. A
-/// switch that holds more than half of the nodes keeps some pairs of its own.
+/// Exchanges partners between pairs of one switch (`leaves`, by node) and others, so that both cross and no
+/// pair comes twice. A switch that holds more than half of the nodes keeps some pairs of its own.
 void make_cross(Round& round, const std::vector<int>& leaves, const PairSet& used) {
   const auto crosses = [&](int a, int b) {
     return leaves[static_cast<std::size_t>(a)] != leaves[static_cast<std::size_t>(b)];
@@ -118,6 +127,11 @@ void make_cross(Round& round, const std::vector<int>& leaves, const PairSet& use
   }
 }
 
+/// Leaves out who have met, where they found nobody else.
+void keep_new(Round& round, PairSet& used) {
+  std::erase_if(round, [&](const Pair& pair) { return !used.insert(unordered(pair.a, pair.b)).second; });
+}
+
 /// Rounds that cross switches and rounds below them, mixed so that a cut schedule holds both.
 Schedule leaf_matchings(const std::vector<int>& indices, const std::vector<int>& leaves,
                         const RandomStream& random) {
@@ -128,7 +142,7 @@ Schedule leaf_matchings(const std::vector<int>& indices, const std::vector<int>&
   for (std::size_t r = 0; r < std::min<std::size_t>(sampled_rounds, order.size()); ++r) {
     Round round = circle_round(players, order[r]);
     make_cross(round, leaves, used);
-    for (const Pair& pair : round) used.insert(unordered(pair.a, pair.b));
+    keep_new(round, used);
     crossing.push_back(std::move(round));
   }
   std::map<int, std::vector<int>> below;
@@ -158,10 +172,30 @@ bool leaves_known(const std::vector<int>& leaves, std::size_t nodes) {
          std::set<int>(leaves.begin(), leaves.end()).size() >= 2;
 }
 
+/// Drawn rounds of a tournament, then neighbours. Who meet as neighbours exchange partners in the drawn
+/// rounds: of 65 nodes and more everybody finds one, so that each draw has as many pairs. Only the drawn
+/// rounds are built: all of them would be millions of pairs for thousands of nodes.
+Schedule sampled_matchings(const std::vector<int>& indices, const RandomStream& random) {
+  PairSet used;
+  Schedule near;
+  for (std::size_t i = 0; i < sampled_near_rounds; ++i)
+    keep_new(near.emplace_back(at_distance(indices.size(), std::size_t{1} << i)), used);
+  const auto players = shuffled(indices, random.child("nodes"));
+  const auto order = random.child("rounds").permutation(indices.size() + indices.size() % 2 - 1);
+  Schedule rounds;
+  for (std::size_t r = 0; r < sampled_rounds; ++r) {
+    Round& round = rounds.emplace_back(circle_round(players, order[r]));
+    make_cross(round, indices, used);
+    keep_new(round, used);
+  }
+  std::move(near.begin(), near.end(), std::back_inserter(rounds));
+  return rounds;
+}
+
 Schedule node_matchings(std::size_t nodes, const RandomStream& random, std::size_t max_rounds,
                         const std::vector<int>& leaves) {
   std::vector<int> indices(nodes);
-  for (std::size_t i = 0; i < nodes; ++i) indices[i] = static_cast<int>(i);
+  std::iota(indices.begin(), indices.end(), 0);
   // Up to 64 nodes every two meet, unless the level is too short for it.
   const std::size_t meetings = nodes + nodes % 2 - 1;
   if (nodes > max_full_nodes && max_rounds > sampled_rounds + sampled_near_rounds && max_rounds <= meetings) {
@@ -175,15 +209,7 @@ Schedule node_matchings(std::size_t nodes, const RandomStream& random, std::size
                    max_rounds < std::min(meetings, sampled_rounds + sampled_near_rounds + std::size_t{1});
   if (cut && leaves_known(leaves, nodes)) return leaf_matchings(indices, leaves, random);
   if (nodes <= max_full_nodes) return shuffled(tournament(indices), random.child("rounds"));
-  // Rounds of one tournament share no pair, so every node meets 8 different partners. Only the drawn rounds
-  // are built: all of them would be millions of pairs for thousands of nodes.
-  const auto players = shuffled(indices, random.child("nodes"));
-  const auto order = random.child("rounds").permutation(nodes + nodes % 2 - 1);
-  Schedule rounds;
-  for (std::size_t r = 0; r < sampled_rounds; ++r) rounds.push_back(circle_round(players, order[r]));
-  for (std::size_t i = 0; i < sampled_near_rounds; ++i)
-    rounds.push_back(at_distance(nodes, std::size_t{1} << i));
-  return rounds;
+  return sampled_matchings(indices, random);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Schedule tournament(const std::vector<int>& items);
 
 /// Rounds of the ranks of one node. `numa[i]` is the domain of ranks[i] (-1 = spans several). Up to 16 ranks:
 /// the whole tournament in an order drawn from `random`. Above: 8 matchings within the domains and 4 across
-/// them. At most `max_rounds`.
+/// them. No two meet twice. At most `max_rounds`.
 Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa,
                        const RandomStream& random, std::size_t max_rounds);
 
@@ -37,9 +37,10 @@ enum class Lanes { all, in_turn };
 /// Rounds across nodes: nodes are matched, and local rank k of one is paired with local rank k of the other.
 /// Up to 64 nodes: the whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a
 /// tournament of shuffled nodes, and 4 matchings of nodes at distance 1, 2, 4 and 8 in launch order, which
-/// mostly share a switch. At most `max_rounds`. `leaves` (by node, -1 = unknown; may be empty) are the nodes'
-/// switches: where there are two or more and not all pairs are met, 8 rounds of pairs that cross switches and
-/// 4 of pairs that do not take their place, in an order of which the first 10 hold 6 and 4.
+/// mostly share a switch. No two meet twice. At most `max_rounds`. `leaves` (by node, -1 = unknown; may be
+/// empty) are the nodes' switches: where there are two or more and not all pairs are met, 8 rounds of pairs
+/// that cross switches and 4 of pairs that do not take their place, in an order of which the first 10 hold 6
+/// and 4.
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
                         std::size_t max_rounds, const std::vector<int>& leaves = {},
                         Lanes lanes = Lanes::all);

@@ -167,6 +167,28 @@ TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
   }
 }
 
+TEST(CommPlan, EachPlannedLinkIsOfItsOwnPair) {
+  const P2pSuite p2p;
+  for (const Topology& topology : {topology_of(65, 2, 2), topology_of(200, 8, 8), topology_of(1, 32, 32),
+                                   topology_of(3, 33, 33), topology_of(11, 2, 2)}) {
+    Topology placed = topology;
+    for (RankPlace& place : placed.ranks) place.numa = 2 * place.local_rank / place.local_size;
+    const Planner planner(p2p, Level::quick);
+    for (const Case& c : planner.plan(placed)) {
+      if (!c.not_applicable.empty() || c.entity_kind != "link" || p2p::is_star(c)) continue;
+      const p2p::Spec spec = p2p::spec_of(c);
+      const auto timing = p2p::make_timing(spec, p2p::shape_of(c), planner.config, placed);
+      const auto schedule =
+          p2p::schedule_of(spec, placed, p2p::schedule_stream(7, c.name, spec, placed), timing);
+      std::set<std::pair<int, int>> met;
+      for (const auto& round : schedule)
+        for (const auto& pair : round) met.insert(std::minmax(pair.a, pair.b));
+      EXPECT_EQ(c.entities, 2 * static_cast<std::int64_t>(met.size()))
+          << c.name << " of " << placed.size() << " ranks";
+    }
+  }
+}
+
 TEST(CommPlan, BatchesBetweenGpusAreLongBesideWhatTheyCostToStart) {
   Topology topology = topology_of(1, 2, 2);
   topology.device_kind = "cuda";

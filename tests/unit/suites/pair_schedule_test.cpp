@@ -156,6 +156,53 @@ TEST(CrossSchedule, MeetsAsOftenAsAskedBeyond64Nodes) {
   }
 }
 
+TEST(NodeSchedule, NobodyMeetsTwice) {
+  for (const int count : {17, 18, 19, 24, 31, 32, 33, 48, 64})
+    for (const int domains : {1, 2, 3, 4, 8})
+      for (const bool uneven : {false, true}) {
+        std::vector<int> numa;
+        for (int i = 0; i < count; ++i)
+          numa.push_back(uneven ? std::max(0, i - count + domains) : i * domains / count);
+        for (const std::uint64_t seed : {1u, 2u, 3u}) {
+          const Schedule schedule = node_schedule(range(count), numa, RandomStream(seed), all);
+          expect_disjoint(schedule);
+          EXPECT_EQ(pairs_of(schedule).size(), pair_count(schedule)) << count << " in " << domains;
+        }
+        EXPECT_EQ(node_schedule(range(count), numa, RandomStream(1), all).size(),
+                  node_schedule(range(count), numa, RandomStream(9), all).size());
+      }
+}
+
+TEST(CrossSchedule, NobodyMeetsTwice) {
+  for (const int nodes : {2, 3, 4, 7, 8, 13, 14, 15, 16, 31, 40, 64, 65, 66, 99, 300}) {
+    std::vector<std::vector<int>> ranks;
+    for (int n = 0; n < nodes; ++n) ranks.push_back({2 * n, 2 * n + 1});
+    for (const int leaf_count : {0, 2, 7})
+      for (const std::size_t most : {std::size_t{5}, std::size_t{12}, all})
+        for (const std::uint64_t seed : {1u, 2u, 3u}) {
+          std::vector<int> leaves;  // the first holds more than half
+          for (int n = 0; n < nodes && leaf_count > 0; ++n)
+            leaves.push_back(std::max(0, n * 2 * leaf_count / nodes - leaf_count));
+          const Schedule schedule = cross_schedule(ranks, RandomStream(seed), most, leaves);
+          expect_disjoint(schedule);
+          EXPECT_EQ(pairs_of(schedule).size(), pair_count(schedule)) << nodes << ", " << leaf_count;
+        }
+  }
+}
+
+/// The plan counts the pairs of one draw for all.
+TEST(CrossSchedule, EachDrawBeyond64NodesHasAsManyPairs) {
+  for (int nodes = 65; nodes <= 300; nodes += nodes < 80 ? 1 : 20) {
+    std::vector<std::vector<int>> ranks;
+    for (int n = 0; n < nodes; ++n) ranks.push_back({n});
+    std::set<std::size_t> counts;
+    for (const std::uint64_t seed : {1u, 2u, 3u, 4u})
+      counts.insert(pair_count(cross_schedule(ranks, RandomStream(seed), all)));
+    EXPECT_EQ(counts.size(), 1u) << nodes;
+    EXPECT_GE(*counts.begin(), static_cast<std::size_t>(8 * (nodes / 2)));
+  }
+}
+
 TEST(MakeSchedule, RunsTheNodesSideBySide) {
   const Topology topology = topology_of({4, 3, 1});
   const Schedule schedule = make_schedule(Scope::node, topology, RandomStream(1), all);
