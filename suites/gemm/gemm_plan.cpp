@@ -31,7 +31,7 @@ LevelPlan level_plan(const Config& config) {
     case Level::extended: return {5.0, 130, 32, 300};
     case Level::soak: break;
   }
-  return {5.0, 130, 32, std::min(1800.0, config.duration_s / 4)};
+  return {5.0, 130, 32, std::min(1800.0, config.budget_s() / 4)};
 }
 
 std::size_t parse_size(const std::string& text) {

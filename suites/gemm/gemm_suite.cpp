@@ -31,8 +31,8 @@ std::vector<OptionSpec> GemmSuite::options() const {
       {"gemm.sustained",
        OptionKind::seconds,
        "",
-       "length of the sustained series; by level if not given (extended: 300 s, soak: a fourth of it, at "
-       "most 30 min), 0 for none",
+       "length of the sustained series; by level if not given (extended: 300 s, soak: a fourth of a "
+       "segment, at most 30 min), 0 for none",
        {},
        "TIME",
        false,

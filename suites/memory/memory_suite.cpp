@@ -40,7 +40,7 @@ LevelPlan level_plan(const Config& config, bool gpu) {
     case Level::extended: return {ops, patterns, 5, 1800, all, 60};
     case Level::soak: break;
   }
-  return {ops, patterns, 5, std::min(1200.0, 0.3 * config.duration_s), all, 60};
+  return {ops, patterns, 5, std::min(1200.0, 0.3 * config.budget_s()), all, 60};
 }
 
 class Planner {

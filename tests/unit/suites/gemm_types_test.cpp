@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number types GPUs multiply.
+// Which number types GPUs multiply, and for how long.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,6 +34,18 @@ TEST(GemmPlan, TypesThatAGpuLacksAreNamedAndLeftOut) {
       if (!c.not_applicable.empty()) left_out.insert(c.parameters.at("dtype"));
     EXPECT_EQ(left_out, lacking) << compute;
   }
+}
+
+TEST(GemmPlan, ASoakSustainsForAFourthOfASegment) {
+  const GemmSuite suite;
+  const Config config = config_of(suite, Level::soak);  // of an hour: two segments
+  int sustained = 0;
+  for (const Case& c : suite.plan({config, cluster({}), gib, 1}))
+    if (c.operation == "sustained") {
+      EXPECT_DOUBLE_EQ(c.seconds, 450) << c.name;
+      ++sustained;
+    }
+  EXPECT_GT(sustained, 0);
 }
 
 }  // namespace

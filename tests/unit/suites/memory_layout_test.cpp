@@ -273,6 +273,21 @@ TEST(MemoryPatternSizing, KeepsItsShareAtAnyRate) {
       }
 }
 
+TEST(MemoryPlan, ALongSoakIsPlannedBySegments) {
+  const MemorySuite suite;
+  Config config = config_of(suite, Level::soak);
+  const auto seconds = [&](double duration_s) {
+    config.duration_s = duration_s;
+    const Topology topology = cluster({1, 2, 2, 2});
+    double sum = 0;
+    for (const Case& c : suite.plan({config, topology, 64 * gib, 1}))
+      if (c.operation == "pattern") sum += c.seconds - 2 * c.parameters.value("pause_s", 0.0);
+    return sum;
+  };
+  EXPECT_NEAR(seconds(8 * 3600), seconds(1800), 1);
+  EXPECT_LT(seconds(8 * 3600), 0.31 * 1800);
+}
+
 TEST(MemoryLatencySizing, KeepsItsShareAtAnyLatency) {
   constexpr std::uint64_t most = 1 << 20;
   for (double step_s = 1e-10; step_s < 1; step_s *= 10) {
