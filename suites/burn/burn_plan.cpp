@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -151,9 +152,9 @@ class Planner {
     if (m.has(Component::memory)) m.memory_bytes = memory_for(m);
     c.bytes = m.arena_bytes();
     c.seconds = c.min_seconds = m.duration_s;
-    // Filling and checking all of the memory, at what even a slow core reaches; products that warm up; data
-    // of the sums.
-    c.overhead_seconds = 1 + 2 * static_cast<double>(m.memory_bytes) / (gpu_ ? 1e11 : 5e8);
+    // Filling and checking all of the memory; products that warm up; data of the sums.
+    c.overhead_seconds =
+        1 + 2 * static_cast<double>(m.memory_bytes) / (gpu_ ? 1e11 : fill_rate(input_.topology));
     c.parameters = {{"mode", "together"},           {"parts", fmt::format("{}", fmt::join(names, ","))},
                     {"dtype", to_string(m.type)},   {"n", m.n},
                     {"results", m.results},         {"memory_bytes", m.memory_bytes},
@@ -272,6 +273,21 @@ std::size_t Mixed::memory_at() const { return whole(product().bytes()); }
 std::size_t Mixed::links_at() const { return memory_at() + whole(memory_bytes); }
 std::size_t Mixed::arena_bytes() const {
   return links_at() + whole(links_slots * workload::slot_bytes(workload::Op::all_reduce, links_bytes, 2));
+}
+
+double fill_rate(const Topology& topology) {
+  constexpr double thread = 5e8, socket = 1e10;
+  double least = std::numeric_limits<double>::infinity();
+  for (const NodeKind& kind : topology.kinds()) {
+    const auto ranks = topology.ranks_of(kind.node);
+    const double sockets = std::max(1, topology.nodes[static_cast<std::size_t>(kind.node)].sockets);
+    for (const int rank : ranks) {
+      const double threads = std::max(1, topology.ranks[static_cast<std::size_t>(rank)].threads);
+      const double share = std::max(thread, socket * sockets / static_cast<double>(ranks.size()));
+      least = std::min(least, std::min(thread * threads, share));
+    }
+  }
+  return std::isfinite(least) ? least : thread;
 }
 
 Mixed mixed_of(const Case& c) {

@@ -32,13 +32,14 @@ struct Mixed {
   std::size_t results = 2;       ///< of products that follow each other before they are checked
   std::size_t memory_bytes = 0;  ///< kept under test
   std::size_t links_bytes = 0;   ///< of one all-reduce
+  double fill_rate = 5e8;        ///< B/s at which the memory is surely filled, and checked
   double duration_s = 0, ramp_s = 0;
 
   /// Of a round of a part, which a device as slow as a probe shows gets smaller ones for.
   double round_s() const noexcept { return std::min(1.0, duration_s / 20); }
-  /// What filling the memory may take, and checking it at the end: in the plan are 2 s/GB and a second.
+  /// What filling the memory may take, and checking it at the end: in the plan are both and a second.
   double fill_s() const noexcept {
-    return round_s() + size_patience * static_cast<double>(memory_bytes) / 5e8;
+    return round_s() + size_patience * static_cast<double>(memory_bytes) / fill_rate;
   }
   bool has(Component part) const noexcept;
   workload::ProductLayout product() const {
@@ -52,6 +53,9 @@ struct Mixed {
   std::size_t arena_bytes() const;
 };
 Mixed mixed_of(const Case& c);
+/// B/s at which the CPUs of a rank surely fill their memory while all ranks of the node do: what even a slow
+/// core reaches, of each thread, up to a share of 10 GB/s of each socket.
+double fill_rate(const Topology& topology);
 
 struct Pulse {
   PulseTrain train;

@@ -3,10 +3,27 @@
 
 #include <cmath>
 
+#include "suites/burn/burn_plan.hpp"
+#include "suites/burn/burn_suite.hpp"
 #include "suites/burn/schedule.hpp"
+#include "tests/unit/gemm_memory_fakes.hpp"
 
 namespace assay::burn {
 namespace {
+
+TEST(BurnPlan, AllThreadsOfARankFillItsMemory) {
+  const BurnSuite suite;
+  Config config = fakes::config_of(suite, Level::soak);
+  config.duration_s = 8 * 3600;
+  const Topology topology = fakes::cluster({1, 2, 2, 64});  // 2 ranks of 64 threads
+  EXPECT_DOUBLE_EQ(fill_rate(topology), 1e10);
+  const auto cases = suite.plan({config, topology, std::uint64_t{700} << 30, 1});
+  const Case* c = fakes::find(cases, "mixed-together");
+  ASSERT_NE(c, nullptr);
+  EXPECT_LT(c->overhead_seconds, 160);
+  EXPECT_DOUBLE_EQ(fill_rate(fakes::cluster({1, 64, 1, 2})), 5e8) << "a thread's rate, and no less";
+  EXPECT_DOUBLE_EQ(fill_rate(fakes::cluster({1, 1, 1, 4})), 2e9);
+}
 
 TEST(BurnSchedule, RanksBeginOneAfterTheOtherAndBurnEquallyLong) {
   constexpr double duration = 100, ramp = 10;
