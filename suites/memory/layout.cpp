@@ -61,6 +61,10 @@ std::uint64_t node_need(const Topology& topology, int index, bool together) {
 
 std::uint64_t probe_bytes(std::uint64_t region) noexcept { return region / 128 * 8; }
 
+double sweeps_share_s(double planned_s, double left_s, double pauses_s) noexcept {
+  return std::min(share_factor * planned_s - pauses_s, 0.5 * (left_s - pauses_s));
+}
+
 std::uint64_t fitted_steps(std::uint64_t most, double step_s, double share_s) noexcept {
   std::uint64_t steps = most;
   while (steps > most / 64 && static_cast<double>(steps) * step_s > share_s) steps /= 2;

@@ -55,6 +55,9 @@ inline constexpr std::uint64_t gpu_cache_multiple = 20;
 std::uint64_t probe_bytes(std::uint64_t region) noexcept;
 /// A pattern may take so many times what was planned, where a machine is slower.
 inline constexpr double share_factor = 6;
+/// What a pattern planned for `planned_s`, pauses included, may take for its sweeps: no more than half of
+/// what the pauses leave of the `left_s` until its end.
+double sweeps_share_s(double planned_s, double left_s, double pauses_s) noexcept;
 
 /// Dependent loads of a repetition: `most`, or the largest half, quarter, ... of them that takes `share_s` at
 /// `step_s` each; at least a 64th.

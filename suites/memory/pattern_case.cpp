@@ -150,7 +150,7 @@ class PatternRun {
       context_.apply_injected_delay(begin, 1, true);
       context_.count_batch();
       least_s = std::min(least_s, now_s() - begin);
-      const double share_s = std::min(share_factor * seconds_, 0.5 * (context_.end_s - now_s())) - pauses_s;
+      const double share_s = sweeps_share_s(seconds_, context_.end_s - now_s(), pauses_s);
       bytes_ =
           fitted_region(planned_, static_cast<double>(part) / least_s, pattern_.bytes_per_byte(), share_s);
       if (bytes_ == planned_) return;

@@ -273,6 +273,13 @@ TEST(MemoryPatternSizing, KeepsItsShareAtAnyRate) {
       }
 }
 
+TEST(MemoryPatternSizing, PausesAreNoTimeOfSweeps) {
+  // 40 s of sweeps and two pauses of 2 min, with 6 min left: 60 s for the sweeps.
+  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(280, 360, 240), 60);
+  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(10, 1e6, 0), 60) << "six times the plan";
+  EXPECT_LT(memory::sweeps_share_s(280, 200, 240), 0) << "not even the pauses fit";
+}
+
 TEST(MemoryPlan, ALongSoakIsPlannedBySegments) {
   const MemorySuite suite;
   Config config = config_of(suite, Level::soak);
