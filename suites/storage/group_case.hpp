@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "suite/partner.hpp"
 #include "suite/together.hpp"
 #include "suites/storage/damage_log.hpp"
 #include "suites/storage/site.hpp"
@@ -24,9 +25,8 @@ class GroupCase {
  protected:
   /// The rank of the group whose files this one reads: on the next node, in a node the next one.
   int partner() const {
-    const int size = group_.size(),
-              step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
-    return step % size != 0 ? (group_.rank() + step) % size : (group_.rank() + 1) % size;
+    return case_.stage == Stage::node_local ? (group_.rank() + 1) % group_.size()
+                                            : partner_on_other_node(context_.topology, group_.rank());
   }
 
   /// Ranks that use the path at the same time: also those of other nodes, where they see it without the path

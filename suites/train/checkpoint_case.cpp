@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "measure/cold.hpp"
+#include "suite/partner.hpp"
 #include "suites/train/checkpoint.hpp"
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_work.hpp"
@@ -150,12 +151,7 @@ class CheckpointCase {
     return std::span(staging_).subspan(static_cast<std::size_t>(rank) * shard_bytes_, shard_bytes_);
   }
   /// Whose shard this rank reads: that of a rank on the next node, where there are several.
-  int neighbour() const {
-    const int ranks = context_.world.size();
-    return (context_.world.rank() + context_.topology.max_local_size()) % ranks == context_.world.rank()
-               ? (context_.world.rank() + 1) % ranks
-               : (context_.world.rank() + context_.topology.max_local_size()) % ranks;
-  }
+  int neighbour() const { return partner_on_other_node(context_.topology, context_.world.rank()); }
 
   void save(int step, CaseRecord::Row& row) {
     Communicator& world = context_.world;
