@@ -330,6 +330,15 @@ TEST(GemmRun, ExactPassCountsAndLocatesEveryWrongElement) {
   EXPECT_EQ(b.record.selftest_.at(0).counted, 1);
 }
 
+TEST(GemmRun, ADeviceThatIsAllWrongDoesNotAccuseTheChecker) {
+  Bench b = bench();
+  b.device.after_gemm = [](void* c) { std::memset(c, 0x5a, std::size_t{96} * 96 * sizeof(double)); };
+  b.run(suite(), exact_case("fp64", 96));
+  EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), (std::vector<double>{9216, 9216}));
+  const auto& s = b.record.selftest_.at(0);
+  EXPECT_EQ(std::vector({s.caught, s.located, s.counted}), std::vector({s.injected, s.injected, s.injected}));
+}
+
 TEST(GemmCheck, NanEqualsOnlyItselfAndZeroHasASign) {
   Bench b = bench();
   const double nan = std::numeric_limits<double>::quiet_NaN();
