@@ -32,9 +32,10 @@ int most_on_a_node(const std::vector<int>& devices, const Topology& topology, co
   return most;
 }
 
-/// Rounds that the screening case had, from the links that it reports: two directions a pair, all ranks in
-/// each round.
+/// Rounds that the screening case had. Where it does not tell: from the links that it reports, two directions
+/// a pair, all ranks in each round.
 double screening_rounds(const Case& c, const Topology& topology) {
+  if (c.rounds > 0) return static_cast<double>(c.rounds);
   const double pairs_per_round = std::max(1.0, topology.size() / 2.0);
   return std::max(1.0, std::ceil(static_cast<double>(c.entities) / 2.0 / pairs_per_round));
 }

@@ -62,6 +62,7 @@ struct Case {
   double overhead_seconds = 0.02;  ///< set-up, verification and gathering beyond `seconds`
   bool serial = false;  ///< `alone`: devices of a node take turns, so `seconds` is per turn and `turns` count
   int turns = 1;
+  std::size_t rounds = 0;            ///< of pairs one after the other, which share `seconds`; 0: not told
   double deadline_s = 0;             ///< set by the planner
   bool in_every_pass = false;        ///< repeated as .p2, .p3 in new order where the level has passes
   Json parameters = Json::object();  ///< stored as attributes; numbers and strings only

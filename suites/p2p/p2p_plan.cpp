@@ -373,6 +373,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.overhead_seconds = timing.overhead_seconds;
       c.bytes = shape.arena_bytes();
       c.samples = timing.samples;
+      c.rounds = spec.far.empty() ? timing.rounds : across_rounds(input.topology.nodes.size(), timing.rounds);
       c.links = link_set_of(spec, input.topology);
       const auto stream = schedule_stream(input.seed, c.name, spec, input.topology);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair

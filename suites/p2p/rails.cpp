@@ -78,12 +78,16 @@ Rail across(const Rail& near, const Rail& far) {
   return both;
 }
 
+std::size_t across_rounds(std::size_t nodes, std::size_t max_rounds) noexcept {
+  return std::min({(nodes + 1) / 2, static_cast<std::size_t>(sampled_rounds), max_rounds});
+}
+
 Schedule across_schedule(const Rail& both, const RandomStream& random, std::size_t max_rounds) {
   std::vector<int> near, far;
   for (std::size_t node = 0; node < both.ranks.size(); ++node)
     (is_far(node) ? far : near).push_back(both.ranks[node]);
   Schedule schedule;
-  const std::size_t rounds = std::min({near.size(), static_cast<std::size_t>(sampled_rounds), max_rounds});
+  const std::size_t rounds = across_rounds(both.ranks.size(), max_rounds);
   const auto shifts = random.permutation(near.size());
   for (std::size_t r = 0; r < rounds && !far.empty(); ++r) {
     Round round;

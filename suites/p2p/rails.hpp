@@ -35,6 +35,7 @@ inline bool is_far(std::size_t node) noexcept { return node % 2 == 1; }
 
 /// Every node of the near rail with nodes of the far one, in an order drawn from `random`: 8 rounds, or as
 /// many as there are.
+std::size_t across_rounds(std::size_t nodes, std::size_t max_rounds) noexcept;
 Schedule across_schedule(const Rail& both, const RandomStream& random, std::size_t max_rounds);
 
 /// One round: on every node the two ranks next to the NIC.

@@ -97,6 +97,8 @@ TEST_F(RetestTest, PairsTakeTheTimeOfTheirRounds) {
   EXPECT_DOUBLE_EQ(c.seconds, 2.0) << "two rounds of the five that took 5 s";
   EXPECT_EQ(c.entities, 6);
   EXPECT_EQ(c.retest->rounds, retest.rounds);
+  plan.cases[2].rounds = 10;
+  EXPECT_DOUBLE_EQ(made(retest).seconds, 1.0) << "of one rank of each node: ten rounds have as many links";
 }
 
 TEST_F(RetestTest, OrdersTravelAsText) {

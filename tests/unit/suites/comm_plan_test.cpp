@@ -180,6 +180,7 @@ TEST(CommPlan, EachPlannedLinkIsOfItsOwnPair) {
       const auto timing = p2p::make_timing(spec, p2p::shape_of(c), planner.config, placed);
       const auto schedule =
           p2p::schedule_of(spec, placed, p2p::schedule_stream(7, c.name, spec, placed), timing);
+      EXPECT_EQ(c.rounds, schedule.size()) << c.name;
       std::set<std::pair<int, int>> met;
       for (const auto& round : schedule)
         for (const auto& pair : round) met.insert(std::minmax(pair.a, pair.b));
@@ -299,6 +300,7 @@ TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {
     }
   }
   EXPECT_EQ(met.size(), 6U);
+  EXPECT_EQ(c.rounds, schedule.size());
   std::set<std::string> titles;  // which the summary shows in place of names
   for (const Case& named : cases) EXPECT_TRUE(titles.insert(named.title).second) << named.title;
 }
