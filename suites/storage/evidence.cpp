@@ -36,8 +36,11 @@ void Evidence::compare_with_caches(const Case& c, double bytes, Communicator& gr
   if (twice != c.parameters.end()) server_cached = group.sum(bytes) < twice->get<double>();
 }
 
-void Evidence::share_moved(Communicator& group) {
-  moved = group.sum(moved) * asked / group.sum(asked);
+void Evidence::share_moved(Communicator& group, bool counts) {
+  const double share = asked / group.sum(asked);
+  moved = group.sum(moved) * share;
+  // Of a node whose disks do not count nobody knows what it moved for the others.
+  device_moved = group.sum(counts ? device_moved : 0) * share;
   resident = group.max(resident);
 }
 

@@ -35,8 +35,9 @@ struct Evidence {
   /// Collective: of files of `bytes` of this rank, and as they are of the others. Servers may have cached
   /// them where they are small beside the memory that --storage.cache tells.
   void compare_with_caches(const Case& c, double bytes, Communicator& group);
-  /// Collective: each rank has what was moved for it, where some moved data for others.
-  void share_moved(Communicator& group);
+  /// Collective: each rank has what was moved for it, where some moved data for others. `counts`: whether
+  /// this rank counts what the disks of its node moved.
+  void share_moved(Communicator& group, bool counts);
   void add(const Evidence& other);
   Json to_json() const;
   static Evidence from(const Json& json);

@@ -234,7 +234,8 @@ class MpiIoCase : GroupCase {
     read_evidence_.take(log_);
     for (Evidence* evidence : {&write_evidence_, &read_evidence_}) {
       evidence->compare_with_caches(case_, static_cast<double>(layout_.chunk_bytes()), group_);
-      if (collective_) evidence->share_moved(group_);  // some ranks collect what others write and read
+      // Some ranks collect what others write and read.
+      if (collective_) evidence->share_moved(group_, context_.node.rank() == 0);
     }
     const NodeSeries written = gather_node(written_, layout_.chunk_bytes(), write_evidence_, context_);
     const NodeSeries read = gather_node(read_, layout_.chunk_bytes(), read_evidence_, context_);

@@ -6,14 +6,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "base/error.hpp"
 #include "measure/cold.hpp"
@@ -27,6 +30,7 @@
 #include "suites/storage/storage_plan.hpp"
 #include "suites/storage/transfer.hpp"
 #include "suites/storage/word.hpp"
+#include "tests/unit/gemm_memory_fakes.hpp"
 
 namespace assay::storage {
 namespace {
@@ -166,6 +170,53 @@ TEST(StorageHistogram, QuantilesAreRightToItsBuckets) {
   EXPECT_EQ(std::accumulate(octaves.begin(), octaves.end(), std::uint64_t{0}), 10002u);
   EXPECT_EQ(octaves.front(), 1u);
   EXPECT_EQ(octaves.back(), 1u);
+}
+
+/// One of two ranks, each on a thread of its own.
+class OneOfTwo final : public fakes::SelfCommunicator {
+ public:
+  struct Place {
+    std::barrier<> both{2};
+    double values[2] = {};
+  };
+  OneOfTwo(Place& place, int rank) : place_(place), rank_(rank) {}
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return 2; }
+  void all_reduce(const void* in, void* out, std::size_t, DataType, ReduceOp op) override {
+    std::memcpy(&place_.values[rank_], in, sizeof(double));
+    place_.both.arrive_and_wait();
+    const double a = place_.values[0], b = place_.values[1];
+    const double result = op == ReduceOp::sum ? a + b : op == ReduceOp::max ? std::max(a, b) : std::min(a, b);
+    place_.both.arrive_and_wait();
+    std::memcpy(out, &result, sizeof result);
+  }
+
+ private:
+  Place& place_;
+  int rank_;
+};
+
+TEST(StorageCold, WhoLetsAnotherNodeMoveItsDataIsNotIdle) {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  for (const double other : {0.0, unknown}) {
+    OneOfTwo::Place place;
+    Evidence evidence[2];
+    std::vector<std::jthread> ranks;
+    for (const int rank : {0, 1})
+      ranks.emplace_back([&, rank] {
+        OneOfTwo group(place, rank);
+        evidence[rank].asked = 100;
+        evidence[rank].moved = evidence[rank].device_moved = rank == 0 ? 200 : 0;
+        if (rank == 1) evidence[rank].device_moved = other;
+        evidence[rank].share_moved(group, true);
+      });
+    ranks.clear();
+    for (const Evidence& e : evidence) {
+      EXPECT_TRUE(e.cold());
+      EXPECT_EQ(e.moved, 100);
+      EXPECT_EQ(std::isnan(e.device_moved), std::isnan(other));
+    }
+  }
 }
 
 TEST(StorageCold, IdleDisksDisproveIt) {
