@@ -69,6 +69,11 @@ bool counts_storage_alone(const std::string& path) noexcept {
   return ::statfs(path.c_str(), &info) == 0 && counts_storage_alone(static_cast<long>(info.f_type));
 }
 
+StorageMeter::StorageMeter(bool write, const std::vector<std::string>& paths) : write_(write) {
+  const auto told = [](const std::string& path) { return counts_storage_alone(path); };
+  if (std::all_of(paths.begin(), paths.end(), told)) before_ = moved_now();
+}
+
 double StorageMeter::moved() const {
   const auto now = moved_now();
   if (!before_ || !now) return std::numeric_limits<double>::quiet_NaN();

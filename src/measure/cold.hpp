@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace assay {
 
@@ -24,8 +25,9 @@ bool counts_storage_alone(const std::string& path) noexcept;
 /// What the kernel has moved since its construction, for files in a file system.
 class StorageMeter {
  public:
-  StorageMeter(bool write, const std::string& path)
-      : write_(write), before_(counts_storage_alone(path) ? moved_now() : std::nullopt) {}
+  StorageMeter(bool write, const std::string& path) : StorageMeter(write, std::vector<std::string>{path}) {}
+  /// Of all these paths together: one of which the kernel does not tell is enough for it not to tell.
+  StorageMeter(bool write, const std::vector<std::string>& paths);
   /// Bytes read or written; NaN where the kernel does not tell.
   double moved() const;
 

@@ -155,7 +155,7 @@ class TogetherCase {
     plan.repetitions = 1;
     std::vector<std::string> paths;
     for (const OnePath& one : all_) paths.push_back(one.file.where);
-    const StorageMeter meter(write_, paths.front());
+    const StorageMeter meter(write_, paths);
     const DeviceMeter disks(paths, context_.node);
     series_ = sample(together_.wrap(operation), together_.wrap(plan));
     evidence_.moved = meter.moved();

@@ -219,6 +219,11 @@ TEST(StorageCold, WhoLetsAnotherNodeMoveItsDataIsNotIdle) {
   }
 }
 
+TEST(StorageCold, OnePathThatDoesNotTellIsEnough) {
+  EXPECT_FALSE(std::isnan(StorageMeter(true, std::vector<std::string>{"/", "/proc"}).moved()));
+  EXPECT_TRUE(std::isnan(StorageMeter(true, std::vector<std::string>{"/", "/nowhere"}).moved()));
+}
+
 TEST(StorageCold, IdleDisksDisproveIt) {
   Evidence evidence;
   evidence.asked = evidence.moved = 100;
