@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "device/arena.hpp"
 #include "measure/statistics.hpp"
 #include "suites/storage/device_meter.hpp"
 #include "suites/storage/group_case.hpp"
@@ -50,11 +51,14 @@ class CheckpointCase : GroupCase {
  private:
   void prepare() {
     Layout layout;
+    // Beside the arena, which may hold most of the memory. All have looked at it before any takes of it.
+    const auto memory = static_cast<std::uint64_t>(group_.min(
+        static_cast<double>(state_limit(available_memory_bytes(), context_.topology.me().local_size))));
     together_.guarded([&] {
       write_engine_ = open_engine(context_, sequential_depth, sharers());
       read_engine_ = open_engine(context_, sequential_depth, sharers());
       folder_.emplace(site_.paths[path_], site_.run, site_.file_systems[path_]);
-      layout = state_layout();
+      layout = state_layout(memory);
       const std::string& where = site_.paths[path_];
       direct_ = static_cast<bool>(create_around(*folder_, name_, true, layout.block_bytes, where, context_));
       log_.known().words = layout.end() / sizeof(std::uint64_t);
@@ -94,12 +98,12 @@ class CheckpointCase : GroupCase {
   }
 
   /// One chunk: the share of a rank, in memory as a model's state is. Old and new file exist side by side.
-  Layout state_layout() {
+  Layout state_layout(std::uint64_t memory) {
     const Model& model = model_for(context_.world.size());
     Layout layout = agreed_layout(context_, site_.paths[path_], folder_->space(), 2 * sharers());
     const std::uint64_t most = case_.parameters.at("most_bytes").get<std::uint64_t>();
-    layout.chunk_blocks =
-        std::max<std::uint64_t>(1, std::min({layout.file_bytes(), most, model.share()}) / layout.block_bytes);
+    layout.chunk_blocks = std::max<std::uint64_t>(
+        1, std::min({layout.file_bytes(), most, memory, model.share()}) / layout.block_bytes);
     layout.chunks = 1;
     return layout;
   }

@@ -20,4 +20,10 @@ struct Model {
 /// The largest model that is defined for at most this many ranks, or the smallest.
 const Model& model_for(int ranks) noexcept;
 
+/// Bytes of the state of one of `ranks` ranks of a node with so much free memory: a fourth of its share,
+/// since it is held twice, to be written and as it was read.
+constexpr std::uint64_t state_limit(std::uint64_t free_bytes, int ranks) noexcept {
+  return free_bytes / (4 * static_cast<std::uint64_t>(ranks));
+}
+
 }  // namespace assay::storage

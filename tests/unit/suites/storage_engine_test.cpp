@@ -20,6 +20,7 @@
 
 #include "base/error.hpp"
 #include "measure/cold.hpp"
+#include "suites/storage/checkpoint_case.hpp"
 #include "suites/storage/cufile.hpp"
 #include "suites/storage/engine.hpp"
 #include "suites/storage/evidence.hpp"
@@ -222,6 +223,12 @@ TEST(StorageCold, WhoLetsAnotherNodeMoveItsDataIsNotIdle) {
 TEST(StorageCold, OnePathThatDoesNotTellIsEnough) {
   EXPECT_FALSE(std::isnan(StorageMeter(true, std::vector<std::string>{"/", "/proc"}).moved()));
   EXPECT_TRUE(std::isnan(StorageMeter(true, std::vector<std::string>{"/", "/nowhere"}).moved()));
+}
+
+TEST(StorageCheckpoint, ItsStateFitsTheMemoryThatIsLeft) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  EXPECT_EQ(state_limit(64 * gib, 8), 2 * gib);
+  EXPECT_EQ(state_limit(51 * gib, 128), 51 * gib / 512);
 }
 
 TEST(StorageCold, IdleDisksDisproveIt) {
