@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "base/units.hpp"
 #include "measure/robust.hpp"
@@ -16,16 +18,43 @@ namespace {
 
 struct Partners {
   std::vector<double> rates;
-  std::int32_t stratum = 0;
   std::int64_t n = 0;
 };
+
+/// The links of one node by their stratum.
+using NodeLinks = std::map<std::int32_t, Partners>;
+
+/// "across A > A".
+bool has_equal_ends(const std::string& stratum) {
+  constexpr std::string_view across = "across ", to = " > ";
+  if (!stratum.starts_with(across)) return false;
+  const std::string_view ends = std::string_view(stratum).substr(across.size());
+  const std::size_t end = ends.size() / 2 - 1;  // as long as the other one
+  return ends.size() % 2 == 1 && ends.size() >= to.size() && ends.substr(end, to.size()) == to &&
+         ends.substr(0, end) == ends.substr(end + to.size());
+}
+
+/// A link is as fast as its slower end. So those to nodes of the same model stand for a node; without any,
+/// those of one stratum, which is the same one in every run that drew some.
+const NodeLinks::value_type& links_for_node(const NodeLinks& all, const std::vector<std::string>& strata) {
+  const auto name = [&](std::int32_t stratum) -> const std::string& {
+    static const std::string none;
+    return static_cast<std::size_t>(stratum) < strata.size() ? strata[static_cast<std::size_t>(stratum)]
+                                                             : none;
+  };
+  const auto key = [&](const NodeLinks::value_type& links) {
+    const std::string& text = name(links.first);
+    return std::tuple(has_equal_ends(text), links.second.rates.size() >= 3, text);
+  };
+  return *std::ranges::max_element(all, {}, key);
+}
 
 }  // namespace
 
 std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
   std::vector<Score> scores;
   if (s.shared) return scores;
-  std::map<std::int32_t, Partners> nodes;
+  std::map<std::int32_t, NodeLinks> nodes;
   const auto nan = static_cast<float>(results::not_taken);
   for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
     const std::int32_t row = s.rows->part[i], stratum = s.rows->stratum[i];
@@ -38,17 +67,17 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
       continue;
     }
     for (const auto node : {part.node, part.far_node}) {
-      auto& p = nodes[node];
+      auto& p = nodes[node][stratum];
       p.rates.push_back(s.log_rate[i]);
-      p.stratum = stratum;
       p.n += n;
     }
   }
-  for (auto& [node, p] : nodes) {
+  for (const auto& [node, links] : nodes) {
+    const auto& [stratum, p] = links_for_node(links, s.strata);
     const double m = static_cast<double>(p.rates.size());
     const double se =
         p.rates.size() < 3 ? results::not_taken : normal_median_error * mad_sigma(p.rates) / std::sqrt(m);
-    scores.push_back({node, p.stratum, quantile(p.rates, 0.75), se, p.n, nan});
+    scores.push_back({node, stratum, quantile(p.rates, 0.75), se, p.n, nan});
   }
   return scores;
 }

@@ -14,8 +14,8 @@
 namespace assay::verdict {
 
 /// One part with its value of one metric. Links across nodes are drawn anew in every run, so a node is
-/// represented by the upper quartile of the rates with its partners, which a slow partner cannot lower. Links
-/// in a node are parts themselves.
+/// represented by the upper quartile of the rates with its partners, which a slow partner cannot lower: those
+/// of its model where there are any, else those of one other stratum. Links in a node are parts themselves.
 struct Score {
   std::int32_t part = -1, stratum = 0;
   double log_rate = 0;

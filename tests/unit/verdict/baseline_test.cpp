@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "base/error.hpp"
 #include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
@@ -257,6 +259,59 @@ TEST(VerdictBaseline, SaysWhatItHasNoReferenceFor) {
               HasSubstr("no part of this model"));
 }
 
+/// Sets the processor of each node.
+void set_models(Results& r, const std::vector<std::string>& models) {
+  r.inventory["node"].entity = rows_of_kind(r, "node");
+  r.inventory["node"].text["cpu_model"] = models;
+}
+
+/// Links between all nodes, of which the first `slow` have NICs of a quarter of the rate; those from slow to
+/// fast nodes are the first or the last rows.
+Results mixed_network(int nodes, int slow, bool last, const std::string& id) {
+  auto r = cluster(nodes);
+  r.info.run_id = id;
+  std::vector<std::string> models;
+  for (int n = 0; n < nodes; ++n) models.emplace_back(n < slow ? "slow NIC" : "fast NIC");
+  set_models(r, models);
+  std::vector<std::int32_t> rows, source, destination;
+  std::vector<double> rates;
+  for (const bool between : {!last, last})
+    for (int a = 0; a < nodes; ++a)
+      for (int b = 0; b < nodes; ++b) {
+        if (a == b || (a < slow && b >= slow) != between) continue;
+        const auto device = [&](int n) { return row_named(r, "node" + std::to_string(n) + "/cores0-1"); };
+        source.push_back(device(a)), destination.push_back(device(b));
+        rates.push_back(a < slow || b < slow ? 25e9 : 100e9);
+        const std::string name = r.entities[static_cast<std::size_t>(source.back())].name + ">" +
+                                 r.entities[static_cast<std::size_t>(destination.back())].name;
+        rows.push_back(static_cast<std::int32_t>(r.entities.size()));
+        r.entities.push_back({"link", "id-" + name, "path", name, 0, -1});
+      }
+  auto& c = add_case(r, "p2p", "bandwidth-uni-1048576", "bandwidth", "B/s", results::Better::higher, "link",
+                     rows, rates);
+  c.source = source;
+  c.destination = destination;
+  add_selftest(r, "p2p");
+  return r;
+}
+
+TEST(VerdictBaseline, HoldsANodeAgainstThoseOfItsOwnModelWhateverTheOrderOfTheLinks) {
+  for (const bool before : {false, true})
+    for (const bool now : {false, true}) {
+      const auto fleet = baseline(mixed_network(12, 4, before, "before"));
+      std::set<std::string> strata;
+      for (const auto& value : fleet->values) strata.insert(value.stratum);
+      EXPECT_THAT(strata, testing::ElementsAre("across fast NIC x2 > fast NIC x2",
+                                               "across slow NIC x2 > slow NIC x2"));
+      const auto v = judged(mixed_network(12, 4, now, "now"), fleet);
+      for (const auto& f : v.findings) EXPECT_NE(f.reference_kind, "baseline") << f.text;
+    }
+  // One alone of its model has links to others only.
+  const auto fleet = baseline(mixed_network(12, 1, false, "before"));
+  for (const auto& f : judged(mixed_network(12, 1, true, "now"), fleet).findings)
+    EXPECT_NE(f.reference_kind, "baseline") << f.text;
+}
+
 TEST(VerdictBaseline, IsWeakerThanALimitAndKeptBesideIt) {
   auto r = one(4, 1e11);
   auto options = verdict::options_from(r);
@@ -287,48 +342,6 @@ TEST(VerdictBaseline, TheStoredOneRepeatsTheVerdict) {
 TEST(VerdictBaseline, IsNeverTheRunItself) {
   const auto r = one(4, 1e11);
   EXPECT_THROW(judged(r, baseline(r)), Error);
-}
-
-Results collective(std::int64_t nodes, const std::string& id, const std::string& fault = "") {
-  simulate::Spec spec;
-  spec.nodes = nodes;
-  spec.metrics = simulate::pick_metrics({"allreduce"});
-  if (!fault.empty()) spec.faults.push_back(simulate::parse_fault("slow:suite=allreduce,node=1," + fault));
-  auto r = simulate::screen(spec);
-  r.info.injected = false;
-  r.info.run_id = id;
-  return r;
-}
-
-/// Of few nodes no groups tell who is slow: what the same ranks reached before is known.
-TEST(VerdictBaseline, HoldsCollectivesWhateverTheNumberOfNodes) {
-  for (const int nodes : {2, 4, 6}) {
-    const auto fleet = baseline(collective(nodes, "before"));
-    const auto good = judged(collective(nodes, "now"), fleet);
-    EXPECT_EQ(good.state, "PASS");
-    EXPECT_THAT(good.basis, HasSubstr("nothing 0"));
-    const auto slow = judged(collective(nodes, "now", "percent=70"), fleet);
-    EXPECT_EQ(slow.state, "WARN");
-    ASSERT_EQ(slow.findings.size(), 1U);
-    EXPECT_NEAR(*slow.findings[0].deficit, 0.7, 0.02);
-    const auto dead = judged(collective(nodes, "now", "percent=99.9"), fleet);
-    EXPECT_EQ(dead.state, "INCONCLUSIVE");
-    EXPECT_EQ(dead.findings.at(0).reference_kind, "baseline");
-    // Others of their own number of ranks are no reference, and that is said.
-    const auto other = judged(collective(nodes + 1, "now", "percent=70"), fleet);
-    EXPECT_EQ(other.state, "INCONCLUSIVE") << "no metric in common";
-    EXPECT_THAT(other.findings.at(0).text, HasSubstr("no collective of as many ranks"));
-  }
-}
-
-TEST(VerdictBaseline, TheStoredCollectivesRepeatTheVerdict) {
-  auto r = collective(4, "now", "percent=70");
-  const auto first = judged(r, baseline(collective(4, "before")));
-  r.verdict = first;
-  r.verdict->inputs = Json::parse(first.inputs.dump());
-  const auto second = verdict::judge(r, verdict::options_from(r));
-  EXPECT_EQ(second.state, "WARN");
-  EXPECT_EQ(second.inputs, first.inputs);
 }
 
 }  // namespace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives against a baseline.
+#include <gmock/gmock.h>
+
+#include "simulate/simulate.hpp"
+#include "tests/unit/fabricate.hpp"
+#include "verdict/baseline.hpp"
+#include "verdict/references.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using results::Results;
+using testing::HasSubstr;
+
+std::shared_ptr<const verdict::Baseline> baseline(const Results& r) {
+  return std::make_shared<verdict::Baseline>(
+      verdict::baseline_of({verdict::snapshot_of(r, "fleet.h5")}, "fleet.h5"));
+}
+
+results::VerdictData judged(const Results& r, std::shared_ptr<const verdict::Baseline> b) {
+  auto options = verdict::options_from(r);
+  options.baseline = std::move(b);
+  options.baseline_name = "fleet.h5";
+  return verdict::judge(r, options);
+}
+
+Results collective(std::int64_t nodes, const std::string& id, const std::string& fault = "") {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.metrics = simulate::pick_metrics({"allreduce"});
+  if (!fault.empty()) spec.faults.push_back(simulate::parse_fault("slow:suite=allreduce,node=1," + fault));
+  auto r = simulate::screen(spec);
+  r.info.injected = false;
+  r.info.run_id = id;
+  return r;
+}
+
+/// Of few nodes no groups tell who is slow: what the same ranks reached before is known.
+TEST(VerdictBaseline, HoldsCollectivesWhateverTheNumberOfNodes) {
+  for (const int nodes : {2, 4, 6}) {
+    const auto fleet = baseline(collective(nodes, "before"));
+    const auto good = judged(collective(nodes, "now"), fleet);
+    EXPECT_EQ(good.state, "PASS");
+    EXPECT_THAT(good.basis, HasSubstr("nothing 0"));
+    const auto slow = judged(collective(nodes, "now", "percent=70"), fleet);
+    EXPECT_EQ(slow.state, "WARN");
+    ASSERT_EQ(slow.findings.size(), 1U);
+    EXPECT_NEAR(*slow.findings[0].deficit, 0.7, 0.02);
+    const auto dead = judged(collective(nodes, "now", "percent=99.9"), fleet);
+    EXPECT_EQ(dead.state, "INCONCLUSIVE");
+    EXPECT_EQ(dead.findings.at(0).reference_kind, "baseline");
+    // Others of their own number of ranks are no reference, and that is said.
+    const auto other = judged(collective(nodes + 1, "now", "percent=70"), fleet);
+    EXPECT_EQ(other.state, "INCONCLUSIVE") << "no metric in common";
+    EXPECT_THAT(other.findings.at(0).text, HasSubstr("no collective of as many ranks"));
+  }
+}
+
+TEST(VerdictBaseline, TheStoredCollectivesRepeatTheVerdict) {
+  auto r = collective(4, "now", "percent=70");
+  const auto first = judged(r, baseline(collective(4, "before")));
+  r.verdict = first;
+  r.verdict->inputs = Json::parse(first.inputs.dump());
+  const auto second = verdict::judge(r, verdict::options_from(r));
+  EXPECT_EQ(second.state, "WARN");
+  EXPECT_EQ(second.inputs, first.inputs);
+}
+
+}  // namespace
+}  // namespace assay
