@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <set>
 #include <string_view>
@@ -22,10 +23,25 @@ std::size_t rank_of(const std::string& state) {
 
 bool worse(const std::string& a, const std::string& b) { return rank_of(a) > rank_of(b); }
 
+/// The text with '#' for its numbers: words that begin with a digit, such as a time. Digits of a name stay.
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const std::size_t first = std::min(word.find_first_not_of("(<>=~+-"), word.size());
+    const bool number = first < word.size() && std::isdigit(static_cast<unsigned char>(word[first])) != 0;
+    out.append(number ? "#" : word).append(" ");
+    begin = end + 1;
+  }
+  return out;
+}
+
+/// What has no metric is told apart by its text.
 std::string key_of(const results::Finding& f) {
   std::string key;
   for (const std::string* part : {&f.level, &f.name, &f.kind, &f.suite, &f.metric}) key += *part + '\n';
-  return key;
+  return f.metric.empty() ? key + without_numbers(f.text) : key;
 }
 
 void add(results::Accounting& to, const results::Accounting& from) {
@@ -86,26 +102,33 @@ void Join::take_entities(const results::Results& results, const results::Verdict
 }
 
 void Join::take_findings(const std::string& file, const std::vector<results::Finding>& findings) {
+  std::map<std::string, std::size_t> told;  // of this file, by key
   for (const results::Finding& f : findings) {
-    const auto [at, added] = known_findings_.emplace(key_of(f), findings_.size());
-    if (added) {
-      findings_.push_back({f, {file}});
-      findings_.back().finding.evidence = file + ":" + f.evidence;
+    const std::string key = key_of(f);
+    auto& known = known_findings_[key];
+    const std::size_t earlier = told[key]++;
+    if (earlier < known.size()) {
+      merge(findings_[known[earlier]], f, file);
       continue;
     }
-    Merged& known = findings_[at->second];
-    if (known.files.back() != file) known.files.push_back(file);
-    const bool worst = f.severity != known.finding.severity
-                           ? worse(f.severity, known.finding.severity)
-                           : f.deficit.value_or(0) > known.finding.deficit.value_or(0);
-    const results::Finding sure = known.finding.confirmed ? known.finding : f;
-    if (worst) {
-      known.finding = f;
-      known.finding.evidence = file + ":" + f.evidence;
-    }
-    known.finding.confirmed = sure.confirmed;
-    known.finding.confirmed_by = sure.confirmed_by;
+    known.push_back(findings_.size());
+    findings_.push_back({f, {file}});
+    findings_.back().finding.evidence = file + ":" + f.evidence;
   }
+}
+
+void Join::merge(Merged& known, const results::Finding& f, const std::string& file) {
+  known.files.push_back(file);
+  const bool worst = f.severity != known.finding.severity
+                         ? worse(f.severity, known.finding.severity)
+                         : f.deficit.value_or(0) > known.finding.deficit.value_or(0);
+  const results::Finding sure = known.finding.confirmed ? known.finding : f;
+  if (worst) {
+    known.finding = f;
+    known.finding.evidence = file + ":" + f.evidence;
+  }
+  known.finding.confirmed = sure.confirmed;
+  known.finding.confirmed_by = sure.confirmed_by;
 }
 
 void Join::add(const std::string& file, const results::Results& results,

@@ -22,8 +22,8 @@ struct JoinedRun {
 /// Takes in the files one by one, each with its own verdict, and joins them:
 ///   state      the worst, by FAIL > INCONCLUSIVE > WARN > PASS, and its exit code
 ///   reasons    each with the file it comes from
-///   findings   the same one (level, name, kind, suite, metric) of several files once, with the worst
-///   deficit;
+///   findings   the same one (level, name, kind, suite, metric; without a metric also the text but for its
+///              numbers) of several files once, with the worst deficit; those of one file are never the same;
 ///              text and evidence name the files and their number
 ///              with what parts lose from file to file while their peers do not (drift.hpp)
 ///   entities   the worst state of each, by kind and id
@@ -47,6 +47,7 @@ class Join {
   std::int32_t row_of(const results::Entity& entity);
   void take_entities(const results::Results& results, const results::VerdictData& verdict);
   void take_findings(const std::string& file, const std::vector<results::Finding>& findings);
+  static void merge(Merged& known, const results::Finding& f, const std::string& file);
 
   results::Results results_;
   results::VerdictData verdict_;
@@ -54,7 +55,7 @@ class Join {
   std::vector<Merged> findings_;
   std::map<std::string, std::int32_t> rows_;  ///< kind and id -> row
   std::map<std::int32_t, results::EntityState> states_;
-  std::map<std::string, std::size_t> known_findings_;
+  std::map<std::string, std::vector<std::size_t>> known_findings_;
   std::vector<Snapshot> segments_;  ///< of what drifts from file to file
 };
 
