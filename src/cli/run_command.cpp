@@ -96,17 +96,7 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
   } else {
     check_launcher(how.launcher);
   }
-  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out",
-                                                    "exclude",  "resume",   "force"};
-  for (const OptionSpec& spec : parsed.command->options) {
-    const auto at = parsed.texts.find(spec.name);
-    if (at == parsed.texts.end() || said_otherwise.contains(spec.name)) continue;
-    for (const std::string& text : at->second) {
-      how.arguments.push_back("--" + spec.name);
-      if (spec.kind != OptionKind::flag) how.arguments.push_back(text);
-    }
-    if (at->second.empty()) how.arguments.push_back("--" + spec.name);
-  }
+  how.arguments = relaunch_arguments(parsed);
   if (isatty(STDOUT_FILENO) != 0 && config.color == "auto")
     how.arguments.insert(how.arguments.end(), {"--color", "always"});
   how.print = [](const std::string& text) { print(text); };
@@ -117,6 +107,23 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
 }
 
 }  // namespace
+
+std::vector<std::string> relaunch_arguments(const Parsed& parsed) {
+  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out",
+                                                    "exclude",  "resume",   "force"};
+  std::vector<std::string> arguments;
+  for (const OptionSpec& spec : parsed.command->options) {
+    const auto at = parsed.texts.find(spec.name);
+    if (at == parsed.texts.end() || said_otherwise.contains(spec.name)) continue;
+    for (const std::string& text : at->second) {
+      arguments.push_back("--" + spec.name + (text.empty() ? "" : "=" + text));
+      if (text.empty()) arguments.emplace_back();  // "--NAME=" would take the next word
+    }
+  }
+  // Not what a configuration file says.
+  if (parsed.given("force") && !option_values(parsed).flag("force")) arguments.emplace_back("--force=false");
+  return arguments;
+}
 
 Config resolve_config(const Parsed& parsed, const Suites& suites, const std::string& command_line) {
   std::map<std::string, std::vector<std::string>> file_texts;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/exit_code.hpp"
 #include "cli/command.hpp"
 
@@ -8,6 +11,10 @@ namespace assay::cli {
 
 /// `assay run` and `assay plan`: configuration from command line and file, then the session.
 ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites);
+
+/// What was typed, as the ranks get it from a process that starts them: one word --NAME=TEXT each, without
+/// what that process says by itself for each launch (--out, --exclude, --resume, --force, ...).
+std::vector<std::string> relaunch_arguments(const Parsed& parsed);
 
 /// The validated configuration of a parsed `run` or `plan`; reads --config and --limits.
 Config resolve_config(const Parsed& parsed, const Suites& suites, const std::string& command_line);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.hpp"
 
+#include <fmt/format.h>
+
 #include <sstream>
 
+#include "cli/run_command.hpp"
 #include "tests/unit/expect_error.hpp"
 
 namespace assay::cli {
@@ -136,6 +139,21 @@ TEST_F(Parser, HelpNamesEveryOptionOnceWithin80Columns) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   }
   EXPECT_THAT(help_text(commands_.front()), HasSubstr("Options of suite gemm:"));
+}
+
+/// A process that starts its ranks gives them what was typed.
+TEST_F(Parser, RanksGetTheOptionsThatWereTypedWithTheirValues) {
+  const auto given = [&](const std::vector<std::string>& typed) { return relaunch_arguments(parse(typed)); };
+  EXPECT_THAT(given({"run", "--strict=false", "--quiet", "--level", "smoke", "--out", "x.h5"}),
+              testing::UnorderedElementsAre("--strict=false", "--quiet=true", "--level=smoke"));
+  EXPECT_THAT(given({"run", "--force=false", "--launcher", "mpirun"}), ElementsAre("--force=false"));
+  EXPECT_THAT(given({"run", "--force"}), ElementsAre());
+  for (const char* option : {"strict", "share-gpus", "quiet", "force"})
+    for (const bool on : {true, false}) {
+      auto words = given({"run", fmt::format("--{}={}", option, on)});
+      words.insert(words.begin(), "run");
+      EXPECT_EQ(option_values(parse(words)).flag(option), on && option != std::string("force")) << option;
+    }
 }
 
 TEST_F(Parser, HidesHiddenOptions) {
