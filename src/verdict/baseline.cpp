@@ -41,6 +41,13 @@ struct Claimed {
   bool measured = false;  ///< in a retest
 };
 
+/// Parts of a metric whose stratum the baseline lacks, beside others that it holds.
+struct Unheld {
+  std::string metric;
+  std::size_t parts, of;
+  std::set<std::string> strata;
+};
+
 class BaselineJudge {
  public:
   BaselineJudge(Judgement& j, const Snapshot& now) : j_(j), now_(now), baseline_(*j.options.baseline) {
@@ -54,6 +61,7 @@ class BaselineJudge {
     for (const auto& file : baseline_.injected) tell("baseline " + file + ": faults were injected", "WARN");
     for (const auto& s : now_.series) judge(s);
     report_disagreement();
+    report_unheld();
     report_absent();
   }
 
@@ -63,9 +71,14 @@ class BaselineJudge {
     if (scores.empty()) return;
     std::vector<Low> low;
     std::vector<const Part*> held;
+    Unheld unheld{s.full(), 0, scores.size(), {}};
     for (const auto& score : scores) {
       const auto at = known_.find({s.full(), s.case_key, stratum_of(s, score)});
-      if (at == known_.end()) continue;
+      if (at == known_.end()) {
+        ++unheld.parts;
+        unheld.strata.insert(stratum_of(s, score));
+        continue;
+      }
       const auto& reference = *at->second;
       if (held.empty() && reference.range > log_deficit(constants::peers_note_deficit))
         disagree_.push_back(&reference);
@@ -82,6 +95,7 @@ class BaselineJudge {
       absent(s);
       return;
     }
+    if (unheld.parts > 0) unheld_.push_back(std::move(unheld));
     mark_references(j_, s, held, Reference::baseline);
     std::vector<Claimed> all;
     for (const auto& l : low) all.push_back(claimed(s, l, low.size()));
@@ -222,6 +236,20 @@ class BaselineJudge {
          "WARN");
   }
 
+  /// One finding of all metrics, told by the one that lacks most.
+  void report_unheld() {
+    if (unheld_.empty()) return;
+    const auto& most = *std::ranges::max_element(unheld_, {}, &Unheld::parts);
+    std::vector<std::string> names(most.strata.begin(), most.strata.end());
+    std::erase(names, "");
+    const auto others = static_cast<std::int64_t>(unheld_.size()) - 1;
+    tell("baseline " + baseline_.name + ": no reference for " + std::to_string(most.parts) + " of " +
+             std::to_string(most.of) + " parts in " + most.metric +
+             (others > 0 ? " and for some in " + count(others, "other metric", "other metrics") : "") +
+             ": it has no part of their model" + (names.empty() ? "" : " (" + first_of(names) + ")"),
+         "WARN");
+  }
+
   void report_absent() {
     const std::string name = "baseline " + baseline_.name + ": ";
     if (!other_key_.empty())
@@ -246,6 +274,7 @@ class BaselineJudge {
   std::map<std::string, std::set<std::string>> keys_;
   std::vector<const BaselineValue*> disagree_;
   std::vector<std::string> other_key_, other_stratum_, unknown_;
+  std::vector<Unheld> unheld_;
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ Baseline baseline_from(const Json& json);
 /// Magnitude against the baseline of the same case_key and stratum: FAIL beyond the delta of the metric's
 /// class when confirmed, WARN beyond 2 % and beyond what the baseline's own parts differ. More than half of a
 /// population below is one finding. Values with another case_key or stratum than the baseline have no
-/// reference; a finding names them.
+/// reference; findings name them, also where only some parts of a metric have one.
 void judge_baseline(Judgement& j, const Snapshot& now);
 /// WARN of the cluster, or of the node whose ranks share the value; beyond `network_gross_deficit`
 /// INCONCLUSIVE.

@@ -265,6 +265,25 @@ void set_models(Results& r, const std::vector<std::string>& models) {
   r.inventory["node"].text["cpu_model"] = models;
 }
 
+TEST(VerdictBaseline, PartsOfAModelThatItLacksAreToldBesideThoseItHolds) {
+  auto fleet = healthy(32);
+  set_models(fleet, std::vector<std::string>(32, "A"));
+  auto now = one(12, 1e11);
+  set_models(now, {"A", "A", "A", "A", "A", "A", "A", "A", "A", "B", "B", "B"});
+  const auto told = [](const results::VerdictData& v) {
+    std::vector<std::string> texts;
+    for (const auto& f : v.findings)
+      if (f.reference_kind == "baseline") texts.push_back(f.severity + " " + f.text);
+    return texts;
+  };
+  EXPECT_THAT(
+      told(judged(now, baseline(fleet))),
+      testing::ElementsAre("WARN baseline fleet.h5: no reference for 3 of 12 parts in "
+                           "gemm/fp32-n2048-together:throughput: it has no part of their model (B x2)"));
+  set_models(now, std::vector<std::string>(12, "A"));
+  EXPECT_THAT(told(judged(now, baseline(fleet))), testing::IsEmpty());
+}
+
 /// Links between all nodes, of which the first `slow` have NICs of a quarter of the rate; those from slow to
 /// fast nodes are the first or the last rows.
 Results mixed_network(int nodes, int slow, bool last, const std::string& id) {
