@@ -20,12 +20,16 @@ struct Column {
   Better better = Better::higher;
 };
 
-/// "# OSU MPI Bi-Directional Bandwidth Test v5.6.2" -> "bi-directional-bandwidth".
-std::string operation_of(std::string_view line) {
+/// "# OSU MPI Bi-Directional Bandwidth Test v5.6.2" -> "bi-directional-bandwidth". "# OSU MPI_Put Latency
+/// Test" is "put-latency", without `kind` "latency"; likewise MPI-MEMORY, the memory of a device.
+std::string operation_of(std::string_view line, bool kind) {
   std::string name;
-  for (const std::string_view word : words(line)) {
-    if (word == "#" || word == "OSU" || word.starts_with("MPI") || word == "Test" || word == "Benchmark")
-      continue;
+  for (std::string_view word : words(line)) {
+    if (word == "#" || word == "OSU" || word == "MPI" || word == "Test" || word == "Benchmark") continue;
+    if (word.starts_with("MPI_") || word.starts_with("MPI-")) {
+      if (!kind) continue;
+      word.remove_prefix(4);
+    }
     if ((word.starts_with('v') && word.size() > 1 && word[1] >= '0' && word[1] <= '9') ||
         word.starts_with('('))
       break;
@@ -68,6 +72,7 @@ std::vector<std::string> nodes_in(const std::filesystem::path& file) {
   return {stem};
 }
 
+/// Whether a test is one of two ranks; its operation without the kind.
 bool between_two(const std::string& operation) {
   static const std::set<std::string> tests = {"latency",
                                               "bandwidth",
@@ -104,11 +109,13 @@ class OsuFile {
       nodes_ = split_nodes(line.substr(8));
       if (nodes_.empty()) fail(place, "'# nodes:' names none");
     } else if (holds(line, "OSU")) {
-      operation_ = operation_of(line);
+      operation_ = operation_of(line, true);
+      two_ = between_two(operation_of(line, false));
       columns_.clear();
       if (operation_.empty()) fail(place, "lacks the name of the test");
     } else if (auto columns = columns_of(line); !columns.empty()) {
       columns_ = std::move(columns);
+      validated_ = holds(line, "Validation");
     }
   }
 
@@ -132,7 +139,14 @@ class OsuFile {
                                value * columns_[i].factor});
     }
     any_ = true;
-    const bool link = nodes_.size() == 2 && between_two(operation_);
+    add(sample);
+    if (validated_ && parts.back() == "Fail")
+      builder_.fail_case(sample.suite, sample.name,
+                         fmt::format("the validation failed ({}:{})", place.file, place.line));
+  }
+
+  void add(Sample& sample) {
+    const bool link = nodes_.size() == 2 && two_;
     sample.stage = link ? "pairs" : nodes_.size() > 1 ? "groups" : "node-local";
     if (link) {
       sample.subject = {nodes_[0], "", nodes_[1], ""};
@@ -150,7 +164,9 @@ class OsuFile {
   int number_;
   std::vector<std::string> nodes_;
   std::string operation_;
+  bool two_ = false;  ///< the test is between two ranks
   std::vector<Column> columns_;
+  bool validated_ = false;  ///< the last column says whether the data were right
   bool any_ = false;
 };
 

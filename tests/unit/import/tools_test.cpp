@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nccl-tests and OSU: files as these tools write them, and files that are damaged.
+#include <fmt/format.h>
+
 #include "files.hpp"
 #include "import/import.hpp"
 #include "verdict/verdict.hpp"
@@ -252,6 +254,42 @@ TEST_F(ImportOsu, OtherTests) {
   EXPECT_EQ(reduce.kind, "node");
   EXPECT_EQ(reduce.stage, "groups");
   EXPECT_EQ(reduce.entities(), 3u);
+}
+
+std::string osu(const std::string& test, double us, const std::string& columns = "",
+                const std::string& rest = "") {
+  return fmt::format("# OSU {} Test v7.2\n# Size  Latency (us){}\n8  {}{}\n", test, columns, us, rest);
+}
+
+TEST_F(ImportOsu, OneSidedTestsAndDeviceMemoryAreTestsOfTheirOwn) {
+  std::vector<InputFile> files;
+  for (const char* test : {"MPI Latency", "MPI_Put Latency", "MPI_Get Latency", "MPI_Get_accumulate latency",
+                           "MPI-CUDA Latency", "MPI_Put-CUDA Latency"})
+    files.push_back(
+        file(fmt::format("f{}@n1,n2.txt", files.size()), osu(test, 1.5 + static_cast<double>(files.size()))));
+  const auto r = import_osu(files);
+  EXPECT_EQ(r.cases.size(), 6U);
+  double us = 1.5;
+  for (const char* name : {"latency-8", "put-latency-8", "get-latency-8", "get_accumulate-latency-8",
+                           "cuda-latency-8", "put-cuda-latency-8"}) {
+    const auto& c = case_of(r, std::string("osu/") + name);
+    EXPECT_EQ(c.kind, "link") << name;
+    EXPECT_EQ(c.samples(), 1U) << name;
+    EXPECT_NEAR(c.find("latency")->values[0], us * 1e-6, 1e-12) << name;
+    us += 1;
+  }
+}
+
+TEST_F(ImportOsu, AValidationThatFailedIsAFault) {
+  for (const bool good : {true, false}) {
+    const auto r = import_osu(
+        {file("x@n1,n2.txt", osu("MPI Latency", 1.5, "  Validation", good ? "  Pass" : "  Fail"))});
+    const auto& c = case_of(r, "osu/latency-8");
+    EXPECT_EQ(c.state == results::CaseState::fail, !good);
+    if (!good) {
+      EXPECT_THAT(c.reason, HasSubstr("x@n1,n2.txt:3"));
+    }
+  }
 }
 
 TEST_F(ImportOsu, WhatIsWrongIsNamed) {
