@@ -23,16 +23,20 @@ namespace {
 constexpr std::size_t runs_with_spread = 3;
 
 /// Median log rate of the ranks of each node.
-std::map<std::int32_t, double> rates_by_node(const Snapshot& run, const SnapshotSeries& s) {
+using NodeRates = std::map<std::int32_t, double>;
+
+/// By the number of ranks that share a value: those of a node, or all.
+std::map<std::int64_t, NodeRates> rates_by_ranks(const Snapshot& run, const SnapshotSeries& s) {
   std::map<std::int32_t, std::vector<double>> rates;
   for (std::size_t i = 0; i < s.log_rate.size(); ++i)
     rates[run.part(s.rows->part[i]).node].push_back(static_cast<double>(s.log_rate[i]));
-  std::map<std::int32_t, double> medians;
-  for (const auto& [node, of] : rates) medians[node] = median(of);
+  std::map<std::int64_t, NodeRates> medians;
+  for (const auto& [node, of] : rates)
+    medians[static_cast<std::int64_t>(s.by_node ? of.size() : s.log_rate.size())][node] = median(of);
   return medians;
 }
 
-double median_of_nodes(const std::map<std::int32_t, double>& rates) {
+double median_of_nodes(const NodeRates& rates) {
   std::vector<double> all;
   for (const auto& [node, rate] : rates) all.push_back(rate);
   return median(all);
@@ -97,8 +101,8 @@ std::vector<BaselineTotal> baseline_totals_of(const std::vector<Snapshot>& runs)
   for (const auto& run : runs)
     for (const auto& s : run.series)
       if (s.shared && !s.log_rate.empty())
-        rates[{s.full(), s.case_key}][static_cast<std::int64_t>(s.log_rate.size())].push_back(
-            median_of_nodes(rates_by_node(run, s)));
+        for (const auto& [ranks, of] : rates_by_ranks(run, s))
+          rates[{s.full(), s.case_key}][ranks].push_back(median_of_nodes(of));
   std::vector<BaselineTotal> totals;
   for (const auto& [key, by_ranks] : rates)
     for (const auto& [ranks, of] : by_ranks)
@@ -107,39 +111,59 @@ std::vector<BaselineTotal> baseline_totals_of(const std::vector<Snapshot>& runs)
   return totals;
 }
 
+namespace {
+
+const BaselineTotal* total_of(const Baseline& baseline, const SnapshotSeries& s, std::int64_t ranks) {
+  const auto t = std::ranges::find_if(baseline.totals, [&](const BaselineTotal& known) {
+    return known.metric == s.full() && known.case_key == s.case_key && known.ranks == ranks;
+  });
+  return t == baseline.totals.end() ? nullptr : &*t;
+}
+
+/// The ranks of these nodes against as many of the baseline.
+void hold(Judgement& j, const Snapshot& now, const SnapshotSeries& s, const BaselineTotal& t,
+          const NodeRates& rates) {
+  auto& series = j.series[s.origin];
+  std::set<std::int32_t> nodes;
+  for (const auto& [part, rate] : rates) nodes.insert(now.part(part).entities.front());
+  for (auto& row : series.rows)
+    if (!s.by_node || nodes.contains(j.entities.node(row.entity)))
+      row.reference = std::max<std::uint8_t>(row.reference, Reference::baseline);
+  const double threshold = threshold_of(j, series, t);
+  const auto compare = [&](double rate, std::int32_t node) {
+    if (t.log_rate - rate <= threshold) return;
+    // A neighbour on the machine slows some samples, a fault all of them.
+    const Ranks ranks(j, series, node);
+    if (t.log_rate - ranks.best > threshold) tell_slow(j, s, t, rate, ranks);
+  };
+  if (!s.by_node) return compare(median_of_nodes(rates), -1);
+  for (const auto& [part, rate] : rates) compare(rate, now.part(part).entities.front());
+}
+
+}  // namespace
+
 void judge_baseline_totals(Judgement& j, const Snapshot& now) {
   const Baseline& baseline = *j.options.baseline;
   std::vector<std::string> absent;
+  std::size_t unheld = 0;
   for (const auto& s : now.series) {
     if (!s.shared || s.log_rate.empty()) continue;
-    const auto t =
-        std::find_if(baseline.totals.begin(), baseline.totals.end(), [&](const BaselineTotal& known) {
-          return known.metric == s.full() && known.case_key == s.case_key &&
-                 known.ranks == static_cast<std::int64_t>(s.log_rate.size());
-        });
-    if (t == baseline.totals.end()) {
-      absent.push_back(s.full());
-      continue;
+    bool some = false, all = true;
+    for (const auto& [ranks, rates] : rates_by_ranks(now, s)) {
+      const auto* t = total_of(baseline, s, ranks);
+      if (t == nullptr) {
+        all = false;
+        continue;
+      }
+      some = true;
+      hold(j, now, s, *t, rates);
     }
-    auto& series = j.series[s.origin];
-    for (auto& row : series.rows) row.reference = std::max<std::uint8_t>(row.reference, Reference::baseline);
-    const double threshold = threshold_of(j, series, *t);
-    const auto rates = rates_by_node(now, s);
-    const auto hold = [&](double rate, std::int32_t node) {
-      if (t->log_rate - rate <= threshold) return;
-      // A neighbour on the machine slows some samples, a fault all of them.
-      const Ranks ranks(j, series, node);
-      if (t->log_rate - ranks.best > threshold) tell_slow(j, s, *t, rate, ranks);
-    };
-    if (series.judging.shared_by != results::SharedBy::node)
-      hold(median_of_nodes(rates), -1);
-    else
-      for (const auto& [part, rate] : rates) hold(rate, now.part(part).entities.front());
+    if (!all) absent.push_back(s.full());
+    unheld += some ? 0 : 1;
   }
   if (absent.empty()) return;
   const bool only = std::all_of(now.series.begin(), now.series.end(), [](const auto& s) { return s.shared; });
-  if (only && absent.size() == now.series.size())
-    j.gap("baseline " + baseline.name + ": has no metric of this run");
+  if (only && unheld == now.series.size()) j.gap("baseline " + baseline.name + ": has no metric of this run");
   auto f = j.about(-1, "INFO", "fact", "mismatch");
   f.reference_kind = "baseline";
   f.text = "baseline " + baseline.name + ": no collective of as many ranks for " + first_of(absent);

@@ -63,6 +63,7 @@ Json series_json(const SnapshotSeries& s, std::size_t rows) {
           {"kind", s.kind},
           {"stage", s.stage},
           {"shared", s.shared},
+          {"by_node", s.by_node},
           {"key", s.case_key},
           {"higher", s.higher_is_better},
           {"n", s.samples},
@@ -103,15 +104,15 @@ std::vector<Part> parts_of(const Json& table) {
   return parts;
 }
 
-/// An index before metrics described themselves does not say it.
-bool shared_before(const SnapshotSeries& s) {
+/// An index before metrics described themselves, or without `by_node`, does not say it.
+results::SharedBy shared_before(const SnapshotSeries& s) {
   results::CaseData c;
   c.suite = s.suite;
   c.name = s.name;
   c.stage = s.stage;
   results::Metric m;
   m.name = s.metric;
-  return results::judging_of(c, m).shared_by != results::SharedBy::none;
+  return results::judging_of(c, m).shared_by;
 }
 
 SnapshotSeries series_from(const Json& json, const std::vector<std::shared_ptr<const PartRows>>& rows) {
@@ -122,7 +123,10 @@ SnapshotSeries series_from(const Json& json, const std::vector<std::shared_ptr<c
   s.unit = json.at("unit");
   s.kind = json.at("kind");
   s.stage = json.at("stage");
-  s.shared = json.contains("shared") ? json.at("shared").get<bool>() : shared_before(s);
+  s.shared =
+      json.contains("shared") ? json.at("shared").get<bool>() : shared_before(s) != results::SharedBy::none;
+  s.by_node =
+      json.contains("by_node") ? json.at("by_node").get<bool>() : shared_before(s) == results::SharedBy::node;
   s.case_key = json.at("key");
   s.higher_is_better = json.at("higher");
   s.samples = json.at("n");

@@ -91,6 +91,7 @@ SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts, std::ve
   out.kind = s.kind;
   out.stage = s.stage;
   out.shared = s.is_shared();
+  out.by_node = s.judging.shared_by == results::SharedBy::node;
   out.fault_threshold = s.judging.fault_threshold;
   out.case_key = s.first->case_key;
   out.higher_is_better = s.better == results::Better::higher;

@@ -37,6 +37,7 @@ struct SnapshotSeries {
   std::string suite, name, metric, unit, kind, stage, case_key;
   bool higher_is_better = true;
   bool shared = false;            ///< one value for several ranks, as of a collective
+  bool by_node = false;           ///< these are the ranks of a node
   double fault_threshold = 0.03;  ///< as its metric declares it
   std::int64_t samples = 0;
   std::vector<std::string> strata;

@@ -27,8 +27,8 @@ void members(Of<SnapshotSeries>, V&& v) {  // but for its rows, which several sh
   using S = SnapshotSeries;
   v(&S::suite), v(&S::name), v(&S::metric), v(&S::unit), v(&S::kind), v(&S::stage), v(&S::case_key),
       v(&S::higher_is_better);
-  v(&S::shared), v(&S::fault_threshold), v(&S::samples), v(&S::strata), v(&S::log_rate), v(&S::log_clock),
-      v(&S::standard_error), v(&S::n);
+  v(&S::shared), v(&S::by_node), v(&S::fault_threshold), v(&S::samples), v(&S::strata), v(&S::log_rate),
+      v(&S::log_clock), v(&S::standard_error), v(&S::n);
 }
 
 namespace {

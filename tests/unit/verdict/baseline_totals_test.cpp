@@ -58,6 +58,39 @@ TEST(VerdictBaseline, HoldsCollectivesWhateverTheNumberOfNodes) {
   }
 }
 
+/// A collective of the four ranks of each node.
+Results inside_nodes(int nodes, const std::string& id, int slow = -1) {
+  auto r = cluster(nodes, 4);
+  r.info.run_id = id;
+  const auto devices = rows_of_kind(r, "device");
+  std::vector<double> values;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    values.push_back(static_cast<int>(i / 4) == slow ? 2e10 : 1e11);
+  auto& c = add_case(r, "allreduce", "allreduce-1048576-node", "busbw", "B/s", results::Better::higher,
+                     "device", devices, values);
+  c.stage = "node-local";
+  results::Judging judging;
+  judging.of = results::MetricClass::collective;
+  judging.shared_by = results::SharedBy::node;
+  c.metrics[0].judging = judging;
+  add_selftest(r, "allreduce");
+  return r;
+}
+
+TEST(VerdictBaseline, HoldsCollectivesInsideNodesWhateverTheNumberOfNodes) {
+  const auto fleet = baseline(inside_nodes(8, "before"));
+  ASSERT_EQ(fleet->totals.size(), 1U);
+  EXPECT_EQ(fleet->totals[0].ranks, 4);
+  for (const int nodes : {1, 3, 8}) {
+    EXPECT_EQ(find_kind(judged(inside_nodes(nodes, "now"), fleet), "mismatch"), nullptr) << nodes;
+    const auto v = judged(inside_nodes(nodes, "now", nodes - 1), fleet);
+    const auto* slow = find_kind(v, "slow");
+    ASSERT_NE(slow, nullptr) << nodes << all_reasons(v);
+    EXPECT_EQ(slow->name, "node" + std::to_string(nodes - 1));
+    EXPECT_EQ(slow->reference_kind, "baseline");
+  }
+}
+
 TEST(VerdictBaseline, TheStoredCollectivesRepeatTheVerdict) {
   auto r = collective(4, "now", "percent=70");
   const auto first = judged(r, baseline(collective(4, "before")));
