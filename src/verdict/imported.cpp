@@ -36,8 +36,11 @@ void judge_count(Judgement& j, Series& s) {
     row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
   }
   const double usual = median(counts);
-  const SeriesRow* worst = &*std::ranges::max_element(s.rows, {}, &SeriesRow::highest);
-  if (!(worst->highest > usual)) return;
+  // A limit says more of a part than its peers do.
+  const SeriesRow* worst = nullptr;
+  for (const auto& row : s.rows)
+    if (row.reference < Reference::limit && (worst == nullptr || row.highest > worst->highest)) worst = &row;
+  if (worst == nullptr || !(worst->highest > usual)) return;
   std::vector<std::int32_t> high, rows;
   std::int64_t samples = 0;
   for (const auto& row : s.rows)

@@ -134,6 +134,31 @@ TEST_F(ImportCsv, APartThatCountsFarMoreIsNamed) {
   EXPECT_TRUE(verdict::judge(import(counts(1, 0)), {}).findings.empty());
 }
 
+/// What a limit accepts is not told as what is unusual beside it.
+TEST_F(ImportCsv, APartWhoseCountALimitAcceptsIsNotNamedForAnother) {
+  std::string text = header;
+  for (int n = 0; n < 12; ++n)
+    for (int s = 0; s < 3; ++s)
+      text += fmt::format("n{},0,xid errors,count,lower,{},{}\n", n, s, n == 0 ? 100 : n == 1 ? 50 : 0);
+  verdict::Options options;
+  options.limits_name = "l.toml";
+  options.limits_text =
+      "[[limit]]\nmetric = \"imported/xid-errors:value\"\ndevice = \"n0/device0\"\nmax = \"200 count\"\n";
+  const auto v = verdict::judge(import(text), options);
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].name, "n1/device0");
+  EXPECT_EQ(v.findings[0].severity, "WARN");
+  EXPECT_EQ(v.findings[0].value, 50);
+  EXPECT_THAT(v.findings[0].text, StartsWith("n1/device0: imported/xid-errors:value 50, of all 12 parts"));
+  const auto alone = verdict::judge(import(counts(400, 0)), [] {
+    verdict::Options o;
+    o.limits_name = "l.toml";
+    o.limits_text = "[[limit]]\nmetric = \"imported/xid-errors:value\"\nmax = \"500 count\"\n";
+    return o;
+  }());
+  EXPECT_TRUE(alone.findings.empty()) << "all have a limit";
+}
+
 /// Rates of `parts` parts, each with a model.
 std::string rates(const char* metric, int parts, const char* model = "A") {
   std::string text;
