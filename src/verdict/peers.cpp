@@ -193,24 +193,29 @@ class Peers {
   /// Parts that are slow together are one finding, those that are told to be faulty apart from those that are
   /// not.
   enum class Company { failed, open, spared, within };
-  /// Population; of those spared and of those that are slow within their node, the first of the suite.
+  /// Population; of those spared and of those that are slow within their node, the first of the suite and
+  /// stratum.
   using Group = std::pair<std::size_t, Company>;
   static constexpr std::size_t no_group = ~std::size_t{0};
   Group group_of(const PeerFinding& f) const {
     const auto& split = f.population->split;
     const auto index = static_cast<std::size_t>(f.population - screening_.populations.data());
     const bool together = split.found && !split.apart && f.population->members[f.member].low;
-    if (f.suspect.spared && !split.apart) return {first_of_suite(*f.population->series), Company::spared};
-    if (f.suspect.siblings > 0) return {first_of_suite(*f.population->series), Company::within};
+    if (f.suspect.spared && !split.apart) return {first_of_suite(*f.population), Company::spared};
+    if (f.suspect.siblings > 0) return {first_of_suite(*f.population), Company::within};
     if (!together || f.intermittent) return {no_group, Company::open};
     return {index, f.fail ? Company::failed : Company::open};
   }
 
   /// Each of them is told by its worst metric, which is another one for each by chance.
-  std::size_t first_of_suite(const Series& of) const {
+  std::size_t first_of_suite(const Population& of) const {
     const auto& all = screening_.populations;
+    const auto stratum = [](const Population& p) -> const std::string& {
+      return p.series->strata[static_cast<std::size_t>(p.stratum)];
+    };
     const auto first = std::find_if(all.begin(), all.end(), [&](const Population& p) {
-      return p.series->suite == of.suite && p.series->kind == of.kind;
+      return p.series->suite == of.series->suite && p.series->kind == of.series->kind &&
+             p.shared == of.shared && stratum(p) == stratum(of);
     });
     return static_cast<std::size_t>(first - all.begin());
   }

@@ -291,6 +291,20 @@ TEST(VerdictManyMetrics, ADeviceThatIsSlowForItsNodeIsAWarning) {
   EXPECT_THAT(all[0].text, HasSubstr("16 of 128 are slow for their nodes"));
 }
 
+TEST(VerdictManyMetrics, PartsThatAreSlowForTheirNodesAreCountedByModel) {
+  auto spec = of_devices(16, 8, 1, {"slow:device=3,percent=6"});
+  spec.metrics = simulate::pick_metrics({"gemm"});
+  spec.node_cv = 0.03;
+  auto r = simulate::run(spec);
+  auto& models = r.inventory["node"].text["cpu_model"];
+  for (std::size_t n = 0; n < models.size(); ++n) models[n] = n % 2 == 0 ? "A" : "B";
+  std::vector<std::string> texts;
+  for (const auto& f : verdict::judge(r, verdict::options_from(r)).findings)
+    if (f.kind == "split") texts.push_back(f.text);
+  ASSERT_EQ(texts.size(), 2U);
+  for (const auto& text : texts) EXPECT_THAT(text, HasSubstr("8 of 64 are slow for their nodes"));
+}
+
 TEST(VerdictManyMetrics, ANodeThatIsLostWithItsDevicesIsOneFinding) {
   for (const std::string kind : {"lost", "hang"}) {
     const auto whole = simulate::run(of_devices(6, 8, 1, {kind + ":node=3"})).verdict->findings;
