@@ -75,10 +75,13 @@ Judged judge_joined(const std::string& directory, const OptionValues& values,
 JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values,
                                 const verdict::References& references) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".h5") || name.ends_with(".h5.partial")) files.push_back(entry.path());
+  std::error_code failed;
+  for (fs::directory_iterator entry(directory, failed); !failed && entry != fs::directory_iterator();
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (name.ends_with(".h5") || name.ends_with(".h5.partial")) files.push_back(entry->path());
   }
+  if (failed) throw Error(ErrorKind::data, directory + ": cannot be read: " + failed.message());
   if (files.empty())
     throw Error(ErrorKind::data, directory + ": no results file (NAME.h5 or NAME.h5.partial) is in it");
   std::ranges::sort(files);

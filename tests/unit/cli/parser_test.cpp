@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+#include "base/error.hpp"
+#include "cli/file_commands.hpp"
 #include "cli/run_command.hpp"
 #include "tests/unit/expect_error.hpp"
 
@@ -154,6 +156,16 @@ TEST_F(Parser, RanksGetTheOptionsThatWereTypedWithTheirValues) {
       words.insert(words.begin(), "run");
       EXPECT_EQ(option_values(parse(words)).flag(option), on && option != std::string("force")) << option;
     }
+}
+
+TEST(FileCommands, ADirectoryThatCannotBeReadIsAnErrorOfTheInput) {
+  try {
+    judge_directory("/proc/self/exe", {}, {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), ExitCode::usage);
+    EXPECT_THAT(e.what(), StartsWith("/proc/self/exe: cannot be read: "));
+  }
 }
 
 TEST_F(Parser, HidesHiddenOptions) {
