@@ -2,10 +2,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <cstdio>
 #include <initializer_list>
 
 #include "base/bounds.hpp"
+#include "base/end_signals.hpp"
 #include "base/exit_code.hpp"
 #include "cli/cli.hpp"
 
@@ -34,12 +37,28 @@ void require_address_space() {
   _exit(static_cast<int>(assay::ExitCode::usage));
 }
 
+constexpr std::array signals_of_terminal = {SIGINT, SIGHUP};
+std::array<bool, signals_of_terminal.size()> ignored{};
+
+/// Libraries of networks (psm2) handle all signals from their initialization on, also those that this process
+/// was started to ignore (nohup).
+void note_ignored() {
+  for (std::size_t i = 0; i < ignored.size(); ++i) ignored[i] = assay::ignores(signals_of_terminal[i]);
+}
+
+void ignore_again() {
+  for (std::size_t i = 0; i < ignored.size(); ++i)
+    if (ignored[i]) std::signal(signals_of_terminal[i], SIG_IGN);
+}
+
 using Start = void (*)();
-[[gnu::section(".preinit_array"), gnu::used]] const Start before_libraries = require_address_space;
+[[gnu::section(".preinit_array"), gnu::used]] const Start before_libraries[] = {require_address_space,
+                                                                                note_ignored};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   fill_standard_descriptors();
+  ignore_again();
   return assay::cli_main(argc, argv);
 }

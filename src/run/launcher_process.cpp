@@ -5,21 +5,20 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 
+#include "base/end_signals.hpp"
 #include "base/exit_code.hpp"
 
 namespace assay {
 
 Signals::Signals() {
-  constexpr std::array passed_on = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : passed_on) sigaddset(&set, signal);
+  for (const int signal : end_signals()) sigaddset(&set, signal);
   sigaddset(&set, SIGCHLD);
   sigprocmask(SIG_BLOCK, &set, &old_);
   fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -40,6 +39,7 @@ void Signals::pass_on(const std::function<void(int signal)>& to) {
 }
 
 int become(std::vector<std::string>& words, const sigset_t& mask) {
+  leave_group_of_terminal();
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -32,7 +32,8 @@ class Signals {
   bool any_ = false;
 };
 
-/// Replaces this process by a command with the signal mask `mask`. Returns, an exit code, only when the
+/// Replaces this process by a command with the signal mask `mask`, beyond the reach of a terminal where this
+/// process is (nohup). Returns, an exit code, only when the
 /// command cannot be started.
 int become(std::vector<std::string>& words, const sigset_t& mask);
 

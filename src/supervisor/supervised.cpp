@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -15,6 +14,7 @@
 
 #include "base/bounds.hpp"
 #include "base/child_process.hpp"
+#include "base/end_signals.hpp"
 #include "base/error.hpp"
 #include "supervisor/loops.hpp"
 #include "supervisor/trace.hpp"
@@ -22,13 +22,11 @@
 namespace assay::supervisor {
 namespace {
 
-constexpr std::array end_signals = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
-
 sigset_t supervisor_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  for (const int signal : end_signals) sigaddset(&set, signal);
+  for (const int signal : end_signals()) sigaddset(&set, signal);
   return set;
 }
 
@@ -38,7 +36,7 @@ int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartb
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != supervisor) _exit(3);
   // The supervisor handles these and ends the run in order; the worker runs until it is told.
-  for (const int signal : end_signals) std::signal(signal, SIG_IGN);
+  for (const int signal : end_signals()) std::signal(signal, SIG_IGN);
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
   answer_trace_requests(heartbeat);
   WorkerLink link(fd, heartbeat);

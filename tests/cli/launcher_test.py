@@ -3,6 +3,8 @@
 
 import os
 import re
+import signal
+import subprocess
 import time
 
 import harness
@@ -99,6 +101,23 @@ class Launcher(harness.CliTest):
         self.assertIn(result.returncode, (0, 1), result.stderr)
         self.assertNotIn("again", result.stderr)
         self.assert_code(self.assay("verdict", "r.h5"), result.returncode)
+
+    def test_a_run_under_nohup_outlives_its_terminal(self):
+        run = ["run", "--level", "smoke", "--suites", "gemm", "--gemm.sizes", "256", "--quiet"]
+        for launcher in ("none", f"{harness.MPIEXEC} -n 2"):
+            with self.subTest(launcher):
+                out = self.dir / f"{launcher[:4]}.h5"
+                with subprocess.Popen(["nohup", harness.ASSAY, *run, "--out", out, "--launcher", launcher], cwd=self.dir,
+                                      env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+                    self.addCleanup(process.kill)
+                    while not (self.dir / f"{out.name}.partial" / "plan.json").exists() and process.poll() is None:
+                        time.sleep(0.01)
+                    self.assertIsNone(process.poll(), "over before its terminal hung up")
+                    os.killpg(process.pid, signal.SIGHUP)
+                    said = process.communicate(timeout=60)[1]
+                self.assertNotIn("signal 1", said)
+                self.assertRegex(self.assay("inspect", out).stdout, "(?m)^state +complete$")
 
     def test_a_launcher_that_cannot_start(self):
         run = ["run", "--suites", "selftest", "--quiet", "--out", "r.h5"]
