@@ -72,7 +72,7 @@ void Collector::connected(int rank, const std::string& host, double now) {
   r.connected = true;
   r.host = host;
   r.heard_at_s = now;
-  if (state_ == State::ending || r.out) send_(rank, {MessageType::kill, -1, 0, ""});
+  if (state_ == State::ending || (r.out && !r.idle)) send_(rank, {MessageType::kill, -1, 0, ""});
 }
 
 void Collector::disconnected(int rank, double now) {
@@ -156,7 +156,12 @@ void Collector::begin_when_ready(double now) {
   if (state_ != State::starting || !all_arrived([](const Rank& x) { return x.ready; })) return;
   state_ = State::measuring;
   ready_at_s_ = now;
-  controller_.ready(std::exchange(ready_text_, ""));
+  try {
+    controller_.ready(std::exchange(ready_text_, ""));
+  } catch (const std::exception& e) {
+    end_run(e.what(), in_order(), now);
+    return;
+  }
   advance(now);
 }
 

@@ -11,6 +11,14 @@
 namespace assay::supervisor {
 
 void Collector::check_silence(double now, double limit_s) {
+  // No rank waits for one that takes no part, but nobody leaves MPI with it, and the launcher waits for its
+  // host.
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& r = ranks_[i];
+    if (!r.idle || !r.connected || r.done || r.silent || now - r.heard_at_s <= limit_s) continue;
+    r.silent = idle_lost_ = true;
+    tell_(fmt::format("{}, which takes no part, is unreachable: the run goes on", who(static_cast<int>(i))));
+  }
   const auto quiet_for = [&](const Rank& r) {
     return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0;
   };
@@ -200,6 +208,7 @@ void Collector::end_trace(double now) {
     lose(rank, "hang", hang_what_, now);
     if (state_ == State::ending) return;
   }
+  if (state_ == State::measuring) end_case_if_all_arrived(now);  // they may have died meanwhile
 }
 
 std::string Collector::who(int rank) const {

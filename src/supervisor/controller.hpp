@@ -38,7 +38,7 @@ class Controller {
   virtual void start_without_plan(const std::vector<std::string>& hosts) = 0;
   /// True between `start` and `finish` or `discard`.
   virtual bool started() const noexcept = 0;
-  /// All ranks are ready to measure; `text` is rank 0's.
+  /// All ranks are ready to measure; `text` is rank 0's. Throws Error.
   virtual void ready(const std::string& text) = 0;
   /// The next case to run; stores those that are skipped on the way. Throws Error(io).
   virtual Step next() = 0;

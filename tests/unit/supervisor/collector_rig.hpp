@@ -16,7 +16,7 @@ namespace assay::supervisor {
 class FakeController final : public Controller {
  public:
   int cases = 3;
-  bool started_ = false, fails_to_store = false, fails_to_start = false;
+  bool started_ = false, fails_to_store = false, fails_to_start = false, fails_to_begin = false;
   std::map<int, std::vector<std::string>> stored;  ///< by case and rank; empty: without its record
   std::map<int, std::string> taken;
   std::vector<std::string> losses, events, hosts;
@@ -36,7 +36,9 @@ class FakeController final : public Controller {
     hosts = names;
   }
   bool started() const noexcept override { return started_; }
-  void ready(const std::string&) override {}
+  void ready(const std::string&) override {
+    if (fails_to_begin) throw Error(ErrorKind::io, "disk full");
+  }
   Step next() override {
     if (next_case >= cases && segments > 1) {
       --segments;

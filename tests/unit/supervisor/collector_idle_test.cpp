@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that take no part, a run that cannot begin, and ranks that end while they are looked at.
+#include <csignal>
+
+#include "collector_rig.hpp"
+
+namespace assay::supervisor {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST_F(CollectorTest, ARunThatCannotBeginEndsInOrderAndBlamesNobody) {
+  controller.fails_to_begin = true;
+  begin();
+  EXPECT_EQ(controller.why, "disk full");
+  EXPECT_EQ(count(1, MessageType::step, no_more_cases), 1);
+  EXPECT_THAT(controller.losses, IsEmpty());
+  EXPECT_EQ(collector.code(), 3);
+}
+
+class IdleRank : public CollectorTest {
+ protected:
+  void SetUp() override {
+    for (int r = 0; r < 4; ++r) collector.connected(r, r < 3 ? "node00" : "node01", now);
+    say(3, MessageType::idle);
+    say(0, MessageType::start);
+    for (int r = 0; r < 3; ++r) say(r, MessageType::ready);
+  }
+};
+
+TEST_F(IdleRank, IsNoLossWhenItsHostIsAndTheOthersDoNotWaitForIt) {
+  pass(9, {}, {3}, {0, 1, 2});
+  EXPECT_THAT(told, Contains(HasSubstr("rank 3 on node01, which takes no part, is unreachable")));
+  EXPECT_THAT(controller.losses, IsEmpty());
+  EXPECT_FALSE(collector.in_order()) << "nobody can leave MPI with it";
+  EXPECT_TRUE(collector.lost_a_host()) << "the launcher waits for it";
+  for (const int c : {0, 1, 2}) record(c, {0, 1, 2});
+  EXPECT_EQ(controller.why, "");
+  for (int r = 0; r < 3; ++r) say(r, MessageType::done);
+  collector.tend(now);
+  EXPECT_TRUE(collector.over());
+  EXPECT_EQ(collector.code(), 0);
+}
+
+TEST_F(IdleRank, GoesOnOverANewConnection) {
+  collector.connected(3, "node01", now);
+  EXPECT_EQ(count(3, MessageType::kill), 0);
+}
+
+TEST_F(CollectorTest, RanksThatDieWhileTheyAreLookedAtLetTheirCaseEnd) {
+  begin();
+  record(0, {0, 1, 3});
+  pass(11, {{2, running(0, Call::none)}});
+  ASSERT_EQ(count(2, MessageType::trace_request), 1);
+  say(2, MessageType::died, SIGKILL);
+  collector.tend(now);
+  EXPECT_THAT(controller.stored, ::testing::Contains(::testing::Key(0)));
+  EXPECT_EQ(count(0, MessageType::step, 1), 1);
+}
+
+}  // namespace
+}  // namespace assay::supervisor
