@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -85,20 +86,31 @@ bool is_kept(const CaseData& c, const std::set<std::string>& wanted) {
          wanted.contains(is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path());
 }
 
-/// Whether an event is of what was measured, and neither of the launch nor of its end.
+constexpr std::string_view taken_over = " cases were taken over from run ";
+
+/// Whether an event is of what was measured, and neither of the launch, which tells at 0 s what it finds, nor
+/// of its end.
 bool is_of_cases(const EventRow& e) {
   static const std::set<std::string> of_the_launch = {"aborted", "resumed", "inject", "inject-unfired"};
-  return !e.kind.starts_with("launch-") && !of_the_launch.contains(e.kind);
+  return !(e.kind.starts_with("launch-") && e.t <= 0) && !of_the_launch.contains(e.kind);
+}
+
+bool tells_of_taking_over(const EventRow& e) {
+  return e.kind == "resumed" && e.text.find(taken_over) != std::string::npos;
 }
 
 /// Events name no case: those of a case are the ones of its time.
 class TimesOfCases {
  public:
-  TimesOfCases(const Results& earlier, const std::set<std::string>& wanted)
-      : started_(unix_seconds(earlier.info.started)) {
+  TimesOfCases(const Results& earlier, const std::set<std::string>& wanted) {
+    const auto opened = unix_seconds(earlier.info.started);
     for (const CaseData& c : earlier.cases) {
+      // Events count from the first case on. Those taken over began before the file was opened.
+      if (const auto begun = unix_seconds(c.started); opened && begun && *begun >= *opened)
+        started_ = std::min(started_.value_or(*begun), *begun);
       const auto from = unix_seconds(c.started), to = unix_seconds(c.ended);
-      if (is_kept(c, wanted) && from && to) times_.emplace_back(*from, *to + 1);  // whole seconds are stored
+      if (is_kept(c, wanted) && from && to)
+        times_.emplace_back(*from - 1, *to + 1);  // whole seconds are stored
     }
   }
   bool contain(const EventRow& e) const {
@@ -148,8 +160,11 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   const auto wanted = planned(now.plan);
   const TimesOfCases times(earlier, wanted);
   std::vector<EventRow> events;
+  // What the earlier run had itself taken over stands first, by the clock of another run.
+  auto not_its_own = std::count_if(earlier.events.begin(), earlier.events.end(), tells_of_taking_over);
   for (EventRow e : earlier.events) {
-    if (!mark_earlier(e) && !(is_of_cases(e) && times.contain(e))) continue;
+    if (tells_of_taking_over(e)) --not_its_own;
+    if (!mark_earlier(e) && !(is_of_cases(e) && (not_its_own > 0 || times.contain(e)))) continue;
     e.entity = rows(e.entity);
     events.push_back(std::move(e));
   }
@@ -182,8 +197,8 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   }
   for (const EventRow& e : events) writer.add_event(e);
   writer.add_event({0, -1, "resumed",
-                    std::to_string(count) + " cases were taken over from run " + earlier.info.run_id +
-                        " of " + earlier.info.started});
+                    std::to_string(count) + std::string(taken_over) + earlier.info.run_id + " of " +
+                        earlier.info.started});
   return rows.all();
 }
 

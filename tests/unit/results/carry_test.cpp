@@ -26,18 +26,28 @@ TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
     lost.data.state = CaseState::incomplete;
     writer.add_case(kept);
     writer.add_case(lost);
-    writer.add_event({15.5, 1, "xid", "of the first"});
-    writer.add_event({16, -1, "launch-warn", "of the launch"});
-    writer.add_event({35, 1, "xid", "of the second"});
+    // Events count from the first case on, 10 s after the file was opened.
+    writer.add_event({0, -1, "launch-warn", "of the launch"});
+    writer.add_event({0.5, 1, "xid", "of the first"});
+    writer.add_event({6, -1, "launch-fail", "found by the first"});
+    writer.add_event({25, 1, "xid", "of the second"});
+    writer.add_event({26, -1, "launch-fail", "found by the second"});
     writer.finish(example::verdict(14), "complete");
   }
-  Writer writer = Writer::create(dir / "next.h5", start, false);
-  carry_over(writer, load_earlier(dir / "run.h5"), start);
-  std::vector<std::string> texts;
-  for (const auto& e : load(partial_of(dir / "next.h5")).events)
-    if (e.kind != "resumed") texts.push_back(e.text);
-  EXPECT_THAT(texts, testing::ElementsAre("of the first"));
-  writer.discard();
+  // Again and again: what was taken over once is by the clock of the first.
+  auto from = dir / "run.h5";
+  for (const char* name : {"next.h5", "last.h5"}) {
+    auto next = start;
+    next.info.started = "2026-01-31T05:00:00Z";
+    Writer writer = Writer::create(dir / name, next, false);
+    carry_over(writer, load_earlier(from), next);
+    std::vector<std::string> texts;
+    for (const auto& e : load(partial_of(dir / name)).events)
+      if (e.kind != "resumed") texts.push_back(e.text);
+    EXPECT_THAT(texts, testing::ElementsAre("of the first", "found by the first")) << name;
+    writer.finish(example::verdict(14), "complete");
+    from = dir / name;
+  }
 }
 
 TEST(CarryOver, OptionsAreToldAsTheyAreTyped) {
