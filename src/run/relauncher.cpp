@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,14 +21,13 @@
 #include "base/error.hpp"
 #include "base/process_stat.hpp"
 #include "device/backend.hpp"
-#include "results/described.hpp"
 #include "results/disk.hpp"
-#include "results/entity_tree.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "run/launch_nodes.hpp"
 #include "run/launcher.hpp"
 #include "run/launcher_process.hpp"
+#include "run/left_behind.hpp"
 #include "run/output_files.hpp"
 #include "run/selection.hpp"
 
@@ -36,12 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int inconclusive = static_cast<int>(ExitCode::inconclusive);
-
-/// The name of the node that a row belongs to, or nothing.
-std::string node_of(const results::Results& r, std::int32_t row) {
-  const auto node = results::node_above(r.entities, row);
-  return node < 0 ? std::string() : r.entities[static_cast<std::size_t>(node)].name;
-}
 
 /// How long ago one launch began to run, and wrote its results file.
 class LaunchClock {
@@ -103,6 +97,10 @@ class Launches {
       std::fprintf(stderr, "assay: launching again%s, %.0f s of the level's time are left\n",
                    excluded_.empty() ? "" : fmt::format(" without {}", fmt::join(excluded_, ",")).c_str(),
                    config_.budget_s() - spent_s());
+      if (!excluded_.empty() && !leaves_out())
+        std::fprintf(stderr,
+                     "assay: the launcher's command has no {exclude}: it starts ranks there, too, which take "
+                     "no part\n");
     }
   }
 
@@ -161,9 +159,11 @@ class Launches {
     silent_ = silent_nodes(how_.launcher, program, nodes, excluded_, answer_s, signals);
   }
 
+  bool leaves_out() const { return how_.launcher.find("{exclude}") != std::string::npos; }
+
   /// Empty where they are unknown, or none can be left out.
   std::set<std::string> nodes_of_launch() const {
-    if (how_.launcher.find("{exclude}") == std::string::npos) return {};
+    if (!leaves_out()) return {};
     std::set<std::string> nodes;
     for (const std::string& node : launch_nodes(launcher_words(how_.launcher, {})))
       if (!excluded_.contains(node)) nodes.insert(node);
@@ -174,6 +174,11 @@ class Launches {
   /// lost.
   void ask_nodes(Attempt& a, int code, Signals& signals) {
     const auto nodes = nodes_of_launch();
+    if (!how_.launcher.empty() && !leaves_out())
+      std::fprintf(
+          stderr,
+          "assay: nothing was measured; a launcher's command with {exclude} is started again without "
+          "nodes that do not answer\n");
     if (nodes.size() < 2) return;
     std::fprintf(stderr, "assay: the launcher exited with code %d and nothing was measured\n", code);
     // Of a launch that still ran, steps of a batch system may have waited for it to end.
@@ -218,12 +223,14 @@ class Launches {
       for (int segment = 1; segment <= written; ++segment) take_file(a, files_.file(segment));
     } else if (const auto owner = files_.new_owner()) {
       a.partial = true;
-      a.nodes = a.lost = {owner->host};
+      a.nodes = {owner->host};
+      const bool closing = fs::exists(partial() / "end.json", ignored);
       try {
         const auto r = results::load(partial());
         add_nodes(a, r);
-        loss_ = loss_of_collector(r, owner->host);
+        loss_ = take_left_behind(a, r, owner->host, closing);
       } catch (const Error&) {  // killed before it had written its plan
+        a.lost = {owner->host};
       }
     }
     return a;
@@ -234,14 +241,7 @@ class Launches {
     a.complete = a.complete && r.info.state == "complete";
     exit_code_ = worse_code(exit_code_, r.verdict ? r.verdict->exit_code : inconclusive);
     add_nodes(a, r);
-    for (const auto& e : r.events) {
-      const std::string node = node_of(r, e.entity);
-      const auto loss = results::loss_of(e);
-      if (loss && !loss->earlier && !node.empty()) a.lost.insert(node);
-      a.unnamed = a.unnamed || (loss && !loss->earlier && node.empty() && r.cases.empty());
-      a.stuck = a.stuck || e.kind == "stuck";
-    }
-    if (!a.lost.empty()) a.unnamed = false;  // the next launch takes over who they are
+    take_losses(a, r);
   }
 
   void add_nodes(Attempt& a, const results::Results& r) const {
@@ -249,21 +249,13 @@ class Launches {
       if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
   }
 
-  /// Nobody is left who could write that rank 0 and its supervisor are gone.
-  static results::EventRow loss_of_collector(const results::Results& r, const std::string& host) {
-    results::EventRow event{0, -1, "lost",
-                            "rank 0 on " + host + " is gone, and its supervisor, which collected, with it"};
-    for (const auto& e : r.events) event.t = std::max(event.t, e.t);
-    for (std::size_t i = 0; i < r.entities.size() && event.entity < 0; ++i)
-      if (r.entities[i].kind == "device" && r.entities[i].rank == 0)
-        event.entity = static_cast<std::int32_t>(i);
-    return event;
-  }
-
   /// The next launch writes the file anew and takes over what this one measured, or what it was to resume.
   void keep_for_resume() {
     const Attempt& last = attempts_.back();
     if (last.unnamed) drop(files_.file(1));
+    // Killed between the file and the removal of what it was made from.
+    if (const auto owner = files_.new_owner(); last.file && owner && !results::is_running(*owner))
+      drop(partial());
     if (last.partial) results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
     const bool in_place = last.partial || (!last.file && fs::path(resume_) == partial());
     // In place only what is not taken over into a new file (Config::carries_over).
@@ -303,16 +295,29 @@ class Launches {
       std::fprintf(stderr, "assay: results of an earlier launch are in %s\n", path.c_str());
   }
 
+  /// False where standard output cannot be written. The verdict stands all the same.
+  static bool said(const std::function<void()>& print) {
+    try {
+      print();
+      return true;
+    } catch (const Error& e) {
+      std::fprintf(stderr, "assay: %s\n", e.what());
+      return false;
+    }
+  }
+
   ExitCode finish(const Ended& ended) {
-    how_.print(ended.out);
+    const bool printed = said([&] { how_.print(ended.out); });
     const Attempt& last = attempts_.back();
     const bool ours = ended.code >= inconclusive && ended.code <= static_cast<int>(ExitCode::internal);
     if (last.file) {
       for (const fs::path& path : kept_) drop(path);
       if (last.complete && !files_.all_written()) tell_missing(ended.code);
-      how_.print_time(spent_s(), config_.budget_s() * config_.segments());
+      const double budget_s = config_.budget_s() * config_.segments();
+      const bool all_said = printed && said([&] { how_.print_time(spent_s(), budget_s); });
       // A rank leaves with a code of its own where a report could not be written.
-      return static_cast<ExitCode>(worse_code(exit_code_, ours ? ended.code : 0));
+      const int code = worse_code(exit_code_, ours ? ended.code : 0);
+      return static_cast<ExitCode>(all_said ? code : worse_code(code, inconclusive));
     }
     // Where an earlier launch began, the options were right.
     const bool started_before = std::any_of(attempts_.begin(), attempts_.end() - 1,

@@ -119,6 +119,34 @@ class Launcher(harness.CliTest):
                 self.assertNotIn("signal 1", said)
                 self.assertRegex(self.assay("inspect", out).stdout, "(?m)^state +complete$")
 
+    def test_a_standard_output_that_cannot_be_written_hides_no_failure(self):
+        for cases, code in [("fail", 2), ("pass", 3)]:
+            command = [harness.ASSAY, "run", "--suites", "selftest", "--selftest.cases", cases, "--out", f"{cases}.h5",
+                       "--launcher", f"{harness.MPIEXEC} -n 2"]
+            result = harness.execute(["sh", "-c", 'exec "$0" "$@" >/dev/full', *command], self.dir)
+            self.assert_code(result, code)
+            self.assertIn("No space left", result.stderr)
+
+    def test_what_stays_beside_a_file_that_was_closed_does_not_stop_the_next_launch(self):
+        """Rank 0 is lost in the first launch; its supervisor is killed before it has removed the partial directory."""
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f"""#!/bin/sh
+if [ -e first ]; then exec {harness.MPIEXEC} -n 2 "$@"; fi
+touch first
+{harness.MPIEXEC} -n 2 "$@" &
+until ls r.h5.partial/cases/*.h5 >first 2>&1; do sleep 0.05; done
+supervisor=$(sed 's/.*"pid":\\([0-9]*\\).*/\\1/' r.h5.partial/owner)
+kill -9 $(cat /proc/$supervisor/task/*/children)
+wait
+mkdir r.h5.partial && echo '{{"host":"gone","pid":1,"run_id":"x","start":1}}' >r.h5.partial/owner
+""")
+        launcher.chmod(0o755)
+        result = self.assay("run", "--suites", "inventory,gemm", "--gemm.sizes", "256", "--level", "smoke", "--out", "r.h5",
+                            "--launcher", str(launcher))
+        self.assertIn("launching again", result.stderr)
+        self.assertRegex(self.assay("inspect", "r.h5").stdout, "(?m)^state +complete$", result.stdout + result.stderr)
+        self.assertNotIn("r.h5.partial", self.left_behind())
+
     def test_a_launcher_that_cannot_start(self):
         run = ["run", "--suites", "selftest", "--quiet", "--out", "r.h5"]
         self.assert_code(self.assay(*run, "--launcher", "no-such-launcher"), 4)
