@@ -25,6 +25,7 @@
 #include "run/run_file.hpp"
 #include "run/session.hpp"
 #include "topology/fabric.hpp"
+#include "verdict/join.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
@@ -51,11 +52,16 @@ void check_device(const Config& config) {
   }
 }
 
-/// Prints and writes all that can be, then throws for the first that could not.
-void report_run(const Config& config, const RunReport& run) {
+/// Prints and writes all that can be, then throws for the first that could not. Of a soak, machines are told
+/// of `segments`, which this one joins; the page shows this one.
+void report_run(const Config& config, const RunReport& run, verdict::Join& segments) {
   Attempts attempt;
+  const bool chain = config.segments() > 1;
+  if (chain) segments.add(std::filesystem::path(run.file).filename().string(), run.results, run.verdict);
   const auto page = [&] { return report_page(run.file, run.results, verdict::options_from(run.results)); };
-  write_outputs(config.options, run.results, run.verdict, page, attempt);
+  write_outputs(config.options, chain ? segments.results() : run.results,
+                chain ? segments.verdict(verdict::options_from(run.results).strict) : run.verdict, page,
+                attempt);
   attempt([&] {
     const report::Style style = output_style(config.color);
     results::VerdictData told = run.verdict;
@@ -197,7 +203,8 @@ ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites)
   if (const auto how = relaunch_of(config, parsed)) return run_relaunched(config, *how);
   check_files(config);
   RunHooks hooks;
-  hooks.report = [&config](const RunReport& run) { report_run(config, run); };
+  verdict::Join segments;
+  hooks.report = [&](const RunReport& run) { report_run(config, run, segments); };
   return run_session(&argc, &argv, config, std::move(suites), hooks);
 }
 

@@ -54,7 +54,7 @@ std::vector<OptionSpec> what_to_measure() {
       option("duration", seconds, "", "TIME", "duration of a soak, e.g. 8h; only with --level soak"),
       option("segment", seconds, "", "TIME",
              "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not "
-             "given"),
+             "given; --json, --junit, --nodes ... cover all so far, --report the last"),
       option("device", choice, "auto", "KIND",
              "devices to measure; auto: GPUs if built in and present, else the host", device_values()),
       option("share-gpus", flag, "", "",

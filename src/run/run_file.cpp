@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "results/carry.hpp"
+#include "results/disk.hpp"
 #include "results/reader.hpp"
 #include "run/assemble.hpp"
 #include "run/controller.hpp"
@@ -18,6 +19,19 @@ std::filesystem::path file_of_segment(const Config& config, int segment) {
   const std::string extension = file.extension().string();
   return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment, extension);
 }
+
+namespace {
+
+/// Else a chain would end where its second file cannot be made.
+void check_segments(const Config& config) {
+  for (int segment = 2; segment <= config.segments(); ++segment) {
+    const auto file = file_of_segment(config, segment);
+    results::check_replaceable(file, config.force);
+    if (!config.force) results::check_no_partial(file);
+  }
+}
+
+}  // namespace
 
 void RunFile::open(const Config& config, EntityTable& entities, results::Writer::Start start, int segment) {
   using results::Writer;
@@ -32,6 +46,7 @@ void RunFile::open(const Config& config, EntityTable& entities, results::Writer:
     entities.adopt(results::carry_over(*writer_, earlier, start));
     return;
   }
+  if (segment == 1) check_segments(config);
   writer_ = std::make_unique<Writer>(
       config.resume.empty() ? Writer::create(file_of_segment(config, segment), start, config.force, spool)
                             : Writer::resume(config.resume, start, config.force));

@@ -40,6 +40,16 @@ class Directory(harness.CliTest):
         self.assertEqual(joined.returncode, run.returncode, joined.stdout)
         self.assertIn("2 files judged together", joined.stdout)
 
+    def test_reports_of_a_soak_stand_for_all_its_segments(self):
+        run = self.assay("run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "selftest", "--selftest.cases",
+                         "pass", "--out", "n.h5", "--json", "v.json")
+        self.assertEqual(json.loads((self.dir / "v.json").read_text())["inputs"]["files"], ["n-seg01.h5", "n-seg02.h5"], run.stderr)
+
+    def test_a_soak_begins_only_where_all_its_files_can_be_made(self):
+        soak = ["run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "selftest", "--quiet", "--out", "n.h5", "--launcher", "none"]
+        self.leave_partial(self.dir / "n-seg02.h5.partial")
+        self.assert_error(soak, "n-seg02.h5.partial exists")
+
     def test_segments_belong_to_a_soak(self):
         self.assert_error(["run", "--segment", "5m"], "--segment: --level soak quick")
 
