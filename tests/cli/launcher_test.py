@@ -104,14 +104,14 @@ class Launcher(harness.CliTest):
 
     def test_a_run_under_nohup_outlives_its_terminal(self):
         run = ["run", "--level", "smoke", "--suites", "gemm", "--gemm.sizes", "256", "--quiet"]
-        for launcher in ("none", f"{harness.MPIEXEC} -n 2"):
+        for name, launcher in (("one.h5", "none"), ("two.h5", f"{harness.MPIEXEC} -n 2")):
             with self.subTest(launcher):
-                out = self.dir / f"{launcher[:4]}.h5"
+                out = self.dir / name
                 with subprocess.Popen(["nohup", harness.ASSAY, *run, "--out", out, "--launcher", launcher], cwd=self.dir,
                                       env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                       stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
                     self.addCleanup(process.kill)
-                    while not (self.dir / f"{out.name}.partial" / "plan.json").exists() and process.poll() is None:
+                    while not (self.dir / f"{name}.partial" / "plan.json").exists() and process.poll() is None:
                         time.sleep(0.01)
                     self.assertIsNone(process.poll(), "over before its terminal hung up")
                     os.killpg(process.pid, signal.SIGHUP)
