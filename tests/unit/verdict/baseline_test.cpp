@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "baseline_rig.hpp"
 #include "simulate/simulate.hpp"
-#include "tests/unit/fabricate.hpp"
 #include "verdict/references.hpp"
 #include "verdict/retest/retest.hpp"
 
@@ -15,21 +15,11 @@ namespace assay {
 namespace {
 
 using namespace fabricate;
+using baseline_rig::baseline;
+using baseline_rig::judged;
 using results::Results;
 using testing::HasSubstr;
 using testing::Not;
-
-std::shared_ptr<const verdict::Baseline> baseline(const Results& r) {
-  return std::make_shared<verdict::Baseline>(
-      verdict::baseline_of({verdict::snapshot_of(r, "fleet.h5")}, "fleet.h5"));
-}
-
-results::VerdictData judged(const Results& r, std::shared_ptr<const verdict::Baseline> b) {
-  auto options = verdict::options_from(r);
-  options.baseline = std::move(b);
-  options.baseline_name = "fleet.h5";
-  return verdict::judge(r, options);
-}
 
 /// A run of its own of nodes whose samples lie in three blocks over 100 s.
 Results one(int nodes, double rate, const std::string& id = "one") {

@@ -2,8 +2,8 @@
 // Collectives against a baseline.
 #include <gmock/gmock.h>
 
+#include "baseline_rig.hpp"
 #include "simulate/simulate.hpp"
-#include "tests/unit/fabricate.hpp"
 #include "verdict/baseline.hpp"
 #include "verdict/references.hpp"
 
@@ -11,20 +11,10 @@ namespace assay {
 namespace {
 
 using namespace fabricate;
+using baseline_rig::baseline;
+using baseline_rig::judged;
 using results::Results;
 using testing::HasSubstr;
-
-std::shared_ptr<const verdict::Baseline> baseline(const Results& r) {
-  return std::make_shared<verdict::Baseline>(
-      verdict::baseline_of({verdict::snapshot_of(r, "fleet.h5")}, "fleet.h5"));
-}
-
-results::VerdictData judged(const Results& r, std::shared_ptr<const verdict::Baseline> b) {
-  auto options = verdict::options_from(r);
-  options.baseline = std::move(b);
-  options.baseline_name = "fleet.h5";
-  return verdict::judge(r, options);
-}
 
 Results collective(std::int64_t nodes, const std::string& id, const std::string& fault = "") {
   simulate::Spec spec;
