@@ -293,5 +293,16 @@ TEST(VerdictGroups, ThrottlingOfHalfTheFleetIsTold) {
   }
 }
 
+/// A note about a part must not take the place of the warning that small populations give.
+TEST(VerdictGroups, ATenthOfTheRateAmongFourOrFiveIsNoNote) {
+  for (const std::size_t parts : {4U, 5U}) {
+    auto fleet = Fleet::of(parts, 0.005, 1);
+    fleet.rate[1] *= 0.1;
+    const auto v = judge(fleet.run());
+    EXPECT_NE(v.state, "PASS") << parts << all_reasons(v);
+    EXPECT_EQ(v.findings.size(), 1U) << parts;
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -386,16 +386,5 @@ TEST(VerdictManyMetrics, DevicesOfWholeNodesThatMayBeAnotherKindAreOneFinding) {
   EXPECT_THAT(warned[0], HasSubstr("all parts of sim00, sim04"));
 }
 
-/// A note about a part must not take the place of the warning that small populations give.
-TEST(VerdictManyMetrics, ATenthOfTheRateAmongFourOrFiveIsNoNote) {
-  for (const std::size_t parts : {4U, 5U}) {
-    auto fleet = Fleet::of(parts, 0.005, 1);
-    fleet.rate[1] *= 0.1;
-    const auto v = judge(fleet.run());
-    EXPECT_NE(v.state, "PASS") << parts << all_reasons(v);
-    EXPECT_EQ(v.findings.size(), 1U) << parts;
-  }
-}
-
 }  // namespace
 }  // namespace assay
