@@ -177,11 +177,10 @@ class Night(cluster.ClusterTest):
         self.assertEqual(len(missing), 1, run.findings)
         self.assertIn(f"{gone}: no rank can use a GPU", missing[0])
         self.assertIn(gone, run.nodes)
-        # Few cores compute for all GPUs: their rates may fall into two groups.
-        unsteady = [f["text"] for f in run.findings if f["kind"] in ("slow", "split")]
-        if unsteady:
-            self.skipTest(f"noise: {unsteady[0]}")
-        self.assertRegex((self.results / "log").read_text(), rf"nightly job={job} exit=3 .*, 1 INCONCLUSIVE, 3 WARN ")
+        # Few cores compute for all GPUs: their rates may fall into two groups, which leaves their nodes open, too.
+        unsteady = any(f["kind"] in ("slow", "split") for f in run.findings)
+        self.assertRegex((self.results / "log").read_text(),
+                         rf"nightly job={job} exit=3 .*, {'[1-4] INCONCLUSIVE' if unsteady else '1 INCONCLUSIVE, 3 WARN '}")
 
     @outcome.nightly
     def test_the_default_night_measures_every_gpu(self):
