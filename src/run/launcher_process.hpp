@@ -33,8 +33,7 @@ class Signals {
 };
 
 /// Replaces this process by a command with the signal mask `mask`, beyond the reach of a terminal where this
-/// process is (nohup). Returns, an exit code, only when the
-/// command cannot be started.
+/// process is (nohup). Returns, an exit code, only when the command cannot be started.
 int become(std::vector<std::string>& words, const sigset_t& mask);
 
 struct Ended {

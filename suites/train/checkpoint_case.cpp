@@ -231,13 +231,14 @@ class CheckpointCase {
     std::vector<std::byte> back(shard_bytes_);
     int errors = 0;
     Failure failure;
-    const fs::path file = shard_path(checkpoint(step), neighbour());
+    const int from = neighbour();  // not inside the clock: it goes through all ranks
+    const fs::path file = shard_path(checkpoint(step), from);
     world.barrier();
     const StorageMeter meter(false, folder_.string());
     const double start = now_s();
     failure.guarded([&] {
       try {
-        const ShardRead read = read_shard(file, static_cast<std::uint64_t>(step), neighbour(), back);
+        const ShardRead read = read_shard(file, static_cast<std::uint64_t>(step), from, back);
         read_s = read.read_s;
         resident_ = std::max(resident_, read.resident);
       } catch (const Error& e) {
