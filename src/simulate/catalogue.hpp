@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.hpp"
@@ -31,6 +32,8 @@ struct MetricModel {
   std::vector<std::string> checkers = {};  ///< of the suite
   std::string operation = {};  ///< of the suite: its MetricSpec is that of this operation and metric
   std::int64_t rounds = 0;     ///< of pairs of nodes; 0: Spec::rounds
+  /// Rounds of pairs of nodes after these.
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> more_rounds = {};
 
   std::string path() const { return suite + "/" + name + ":" + metric; }
 };

@@ -70,7 +70,8 @@ std::vector<Pairs> node_rounds(const Machine& machine, const RandomStream& rando
 
 }  // namespace
 
-Rounds cross_rounds(const Machine& machine, const std::string& case_name, std::int64_t asked) {
+Rounds cross_rounds(const Machine& machine, const std::string& case_name, std::int64_t asked,
+                    const std::vector<Pairs>& more) {
   Rounds rounds;
   const RandomStream random = machine.run_stream("schedule/" + case_name);
   // Where a node has several NICs they hang on different switches, and what is measured is a NIC.
@@ -79,7 +80,9 @@ Rounds cross_rounds(const Machine& machine, const std::string& case_name, std::i
   const auto row = [&](std::int64_t part) {
     return by_nic ? machine.nic_row(part) : machine.device_row(part);
   };
-  for (const Pairs& pairs : node_rounds(machine, random, asked)) {
+  std::vector<Pairs> all = node_rounds(machine, random, asked);
+  all.insert(all.end(), more.begin(), more.end());
+  for (const Pairs& pairs : all) {
     auto& round = rounds.emplace_back();
     for (const auto& [a, b] : pairs) {
       for (std::int64_t k = 0; k < per_node; ++k) {

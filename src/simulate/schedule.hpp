@@ -15,6 +15,8 @@ inline constexpr std::int64_t full_nodes = 64;
 inline constexpr std::size_t sampled_rounds = 8, near_rounds = 4;
 
 /// `case_name` selects the random order. Rows are of /entities; empty for one node. Throws nothing.
-Rounds cross_rounds(const Machine& machine, const std::string& case_name, std::int64_t rounds = 0);
+/// `more`: rounds of pairs of nodes after these.
+Rounds cross_rounds(const Machine& machine, const std::string& case_name, std::int64_t rounds = 0,
+                    const std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>& more = {});
 
 }  // namespace assay::simulate

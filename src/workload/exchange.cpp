@@ -144,7 +144,8 @@ void Exchange::lead(int peer, const Limits& limits, std::int32_t block, double e
 /// of it has that as its sample.
 void Exchange::climb(int peer, const Limits& limits, Series& series) {
   const double direction_s = limits.seconds / 2;
-  Sizing sizing({shape_.bytes, shape_.repetitions}, direction_s / 3, direction_s / 2);
+  const std::uint64_t most = limits.repetitions > 0 ? limits.repetitions : shape_.repetitions;
+  Sizing sizing({shape_.bytes, std::min(most, shape_.repetitions)}, direction_s / 3, direction_s / 2);
   double start = 0, last_s = 0;
   while (!sizing.done() && now_s() < limits.deadline_s) {
     led_ = sizing.next();

@@ -43,8 +43,9 @@ struct Shape {
 };
 
 struct Limits {
-  std::size_t samples = 20;  ///< per direction
-  std::size_t blocks = 3;    ///< the directions alternate this often
+  std::size_t samples = 20;       ///< per direction
+  std::size_t blocks = 3;         ///< the directions alternate this often
+  std::uint64_t repetitions = 0;  ///< of a batch at most; 0: those of the shape
   double seconds =
       0.5;  ///< for both directions together; at least one sample each is taken whatever this says
   double interval_s = 0;  ///< between the starts of two samples at least

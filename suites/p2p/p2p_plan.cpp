@@ -13,8 +13,8 @@
 #include "base/units.hpp"
 #include "run/retest.hpp"
 #include "suites/p2p/choice.hpp"
+#include "suites/p2p/pair_counts.hpp"
 #include "suites/p2p/star.hpp"
-#include "topology/fabric.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
 #include "workload/pair_selftest.hpp"
@@ -88,23 +88,39 @@ std::string link_set_of(const Spec& spec, const Topology& topology) {
                      spec.meetings ? "meetings" : draw_of(spec, topology));
 }
 
-/// Where many nodes meet: all pairs, if their links are no more than these. Each is a row of /entities, and
-/// takes rank 0's supervisor 1.5 kB, and 25 us when the run ends.
-constexpr std::size_t most_meeting_links = 200'000;
-constexpr double meetings_s = 20;
+constexpr double meetings_s = 20, most_sweep_s = 120;
 constexpr std::size_t meeting_samples = 6;  ///< of a link: two in each block, one more than a rule asks for
 
-/// All ranks of two nodes exchange, or, where those are too many links, one of each.
-void plan_meetings(const Topology& topology, double least_round_s, Timing& timing) {
+/// A warm-up batch and some samples in each direction, and the handshakes.
+double round_s(std::size_t samples, double batch_s) {
+  return assumed_round_s + 2.0 * static_cast<double>(samples + 1) * batch_s;
+}
+
+/// All ranks of two nodes exchange, or, where those are too many links, one of each. Pairs of nodes that are
+/// too many even so are swept. `slow`: ranks that share a core; `message_s`: of one message.
+void plan_meetings(const Config& config, const Topology& topology, double slow, double least_round_s,
+                   double message_s, Timing& timing) {
   const std::size_t nodes = topology.nodes.size(), all = nodes + nodes % 2 - 1;
+  const auto most_links = static_cast<std::size_t>(
+      config.options.has("p2p.links") ? config.options.integer("p2p.links") : default_meeting_links);
   const auto in_time = static_cast<std::size_t>(meetings_s / least_round_s);
-  if (all * topology.ranks.size() > most_meeting_links) timing.lanes = Lanes::in_turn;
+  if (all * topology.ranks.size() > most_links) timing.lanes = Lanes::in_turn;
   const std::size_t links = timing.lanes == Lanes::all ? topology.ranks.size() : nodes;
-  timing.rounds = std::max(timing.rounds, std::min({all, in_time, most_meeting_links / links}));
+  const std::size_t least = nodes > max_full_nodes ? usual_rounds : 1;
+  timing.rounds = std::max(least, std::min({all, in_time, most_links / links}));
   timing.samples = meeting_samples;
+  const double swept_round_s = slow * round_s(sweep_samples, static_cast<double>(sweep_messages) * message_s);
+  timing.swept = std::min(all - timing.rounds, static_cast<std::size_t>(most_sweep_s / swept_round_s));
+  timing.sweep_s = static_cast<double>(timing.swept) * swept_round_s;
 }
 
 }  // namespace
+
+std::size_t Timing::shares() const {
+  if (swept == 0) return rounds;
+  const double round_s = (seconds - sweep_s) / static_cast<double>(rounds + suspect_rounds);
+  return static_cast<std::size_t>(seconds / round_s);
+}
 
 std::string why_not(Scope scope, const std::string& transport, const Topology& topology) {
   if (!topology.measures_gpus()) {
@@ -125,7 +141,8 @@ Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStr
 
 Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,
                      const RandomStream& random, const Timing& timing) {
-  if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, timing.rounds, timing.lanes);
+  if (spec.nic.empty())
+    return make_schedule(spec.scope, topology, random, timing.rounds, timing.lanes, spec.meetings);
   const Rail rail = rail_of(spec, all);
   if (!spec.far.empty()) return across_schedule(rail, random, timing.rounds);
   return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, timing.rounds);
@@ -179,8 +196,7 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
       config.options.has("p2p.rounds") ? config.options.integer("p2p.rounds") : 0;
   const double batch_s = static_cast<double>(shape.bytes * shape.repetitions) /
                          std::max(assumed_bytes_per_s, link_rate_of(spec, topology) / 8);
-  // A warm-up batch and two samples in each direction.
-  const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
+  const double least_round_s = slow * round_s(2, batch_s);
   const double wanted_round_s =
       std::max(least_round_s, moves_little(spec) ? level.round_latency_s : level.round_bandwidth_s);
 
@@ -197,12 +213,15 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
     timing.rounds = std::min(
         timing.rounds, static_cast<std::size_t>(std::max(1.0, std::floor(level.case_s / least_round_s))));
   }
-  if (spec.meetings) plan_meetings(topology, least_round_s, timing);
-  const auto rounds = static_cast<double>(timing.rounds);
-  timing.min_seconds = rounds * least_round_s;
-  timing.seconds = std::max(timing.min_seconds,
-                            std::min(spec.meetings ? meetings_s / 2 : level.case_s, rounds * wanted_round_s));
-  timing.overhead_seconds = 0.02 + rounds * 1e-3 * slow;
+  if (spec.meetings)
+    plan_meetings(config, topology, slow, least_round_s, batch_s / static_cast<double>(shape.repetitions),
+                  timing);
+  const auto rounds = static_cast<double>(timing.rounds + (timing.swept > 0 ? suspect_rounds : 0));
+  timing.min_seconds = rounds * least_round_s + timing.sweep_s;
+  timing.seconds = std::max(
+      timing.min_seconds,
+      timing.sweep_s + std::min(spec.meetings ? meetings_s / 2 : level.case_s, rounds * wanted_round_s));
+  timing.overhead_seconds = 0.02 + (rounds + static_cast<double>(timing.swept)) * 1e-3 * slow;
   timing.retest_samples = spec.isolated                ? level.isolated_samples
                           : spec.mode == Mode::latency ? level.latency_samples
                                                        : level.bandwidth_samples;
@@ -280,38 +299,6 @@ std::string title_of(const Spec& spec) {
                      spec.isolated ? ", one by one" : "");
 }
 
-/// Pairs of a measurement. Where no switch is known and all nodes have as many ranks, each draw has as many,
-/// so that one of them is made for all measurements.
-class PairCounts {
- public:
-  explicit PairCounts(const Topology& topology)
-      : topology_(topology), rails_(rails(topology)), leaves_(leaf_of_nodes(topology)) {
-    const auto placed = [](const Nic& nic) { return !nic.leaf.empty(); };
-    for (std::size_t n = 0; n < topology.nodes.size() && alike_; ++n)
-      alike_ = topology.rank_count(static_cast<int>(n)) == topology.rank_count(0) &&
-               std::none_of(topology.nodes[n].nics.begin(), topology.nodes[n].nics.end(), placed);
-  }
-
-  std::size_t of(const Spec& spec, const RandomStream& stream, const Timing& timing) {
-    if (!alike_ || spec.scope != Scope::cross || !spec.far.empty()) return drawn(spec, stream, timing);
-    const auto [count, added] = known_.try_emplace({spec.nic.empty(), timing.lanes, timing.rounds});
-    if (added) count->second = drawn(spec, stream, timing);
-    return count->second;
-  }
-
- private:
-  std::size_t drawn(const Spec& spec, const RandomStream& stream, const Timing& timing) const {
-    return spec.nic.empty() ? pair_count(spec.scope, topology_, stream, timing.rounds, leaves_, timing.lanes)
-                            : pair_count(schedule_of(spec, topology_, rails_, stream, timing));
-  }
-
-  const Topology& topology_;
-  std::vector<Rail> rails_;
-  std::vector<int> leaves_;
-  bool alike_ = true;
-  std::map<std::tuple<bool, Lanes, std::size_t>, std::size_t> known_;  ///< the first: without a NIC
-};
-
 }  // namespace
 
 LinkUse use_of(const Spec& spec) {
@@ -330,9 +317,13 @@ GpuBound bound_of(const Spec& spec, const Topology& topology) {
 }
 
 std::vector<Case> plan_cases(const PlanInput& input) {
-  if (input.config.options.has("p2p.rounds") && input.config.options.integer("p2p.rounds") < 0)
-    throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
-                " is negative");
+  const auto at_least = [&](const char* option, std::int64_t least, const char* wrong) {
+    const auto& options = input.config.options;
+    if (options.has(option) && options.integer(option) < least)
+      throw_usage(fmt::format("--{}: {} is {}", option, options.integer(option), wrong));
+  };
+  at_least("p2p.rounds", 0, "negative");
+  at_least("p2p.links", 1, "less than 1");
   std::vector<Case> cases{pair_selftest_case("p2p", Stage::pairs, input.topology)};
   PairCounts pairs(input.topology);
   std::map<Scope, std::size_t> rounds;
@@ -373,7 +364,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.overhead_seconds = timing.overhead_seconds;
       c.bytes = shape.arena_bytes();
       c.samples = timing.samples;
-      c.rounds = spec.far.empty() ? timing.rounds : across_rounds(input.topology.nodes.size(), timing.rounds);
+      c.rounds =
+          spec.far.empty() ? timing.shares() : across_rounds(input.topology.nodes.size(), timing.rounds);
       c.links = link_set_of(spec, input.topology);
       const auto stream = schedule_stream(input.seed, c.name, spec, input.topology);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair

@@ -9,6 +9,7 @@
 #include "suite/suite.hpp"
 #include "suites/p2p/p2p_spec.hpp"
 #include "suites/p2p/schedule.hpp"
+#include "suites/p2p/sweep.hpp"
 #include "topology/gpu_bounds.hpp"
 
 namespace assay::p2p {
@@ -28,7 +29,15 @@ struct Timing {
   double seconds = 0, min_seconds = 0, overhead_seconds = 0;
   std::size_t samples = 0;         ///< per direction and pair, at most
   std::size_t retest_samples = 0;  ///< the same where only suspects and controls are measured
+  std::size_t swept = 0;           ///< rounds of a sweep before these, see sweep.hpp
+  double sweep_s = 0;              ///< their part of `seconds` and `min_seconds`
+
+  /// Rounds of equal length that take `seconds`.
+  std::size_t shares() const;
 };
+/// Links of the case in which all pairs of nodes meet. Each is a row of /entities, and takes rank 0's
+/// supervisor 1.5 kB, and 25 us when the run ends.
+inline constexpr std::int64_t default_meeting_links = 200'000;
 /// `all_rounds`: round_count() of the scope, which plan_cases() counts once for all specs.
 Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology,
                    std::size_t all_rounds);

@@ -184,9 +184,8 @@ class SpecList {
   /// A pair of nodes is found only where the two meet: in the shortest batches that show its rate they take
   /// the least time.
   void choose_meetings() {
-    if (config_.level < Level::standard || topology_.nodes.size() <= max_full_nodes ||
-        config_.options.integer("p2p.rounds") > 0)
-      return;
+    const bool few = topology_.nodes.size() <= max_full_nodes && !config_.options.has("p2p.links");
+    if (config_.level < Level::standard || few || config_.options.integer("p2p.rounds") > 0) return;
     Spec* best = nullptr;
     for (Spec& spec : all_)
       if (spec.mode == Mode::uni && spec.scope == Scope::cross && spec.transport == "mpi" && !spec.isolated &&

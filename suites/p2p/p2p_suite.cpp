@@ -125,16 +125,99 @@ void tell_cut_short(const p2p::Schedule& schedule, std::size_t done, Context& co
     context.record.event("cut-short", text);
 }
 
+/// Rounds of pairs that all ranks go through together.
+class Rounds {
+ public:
+  using Take = std::function<void(std::size_t round, int peer, const p2p::Series&)>;
+  Rounds(const p2p::Spec& spec, const p2p::Carrier& carrier, p2p::Exchange& exchange, Communicator& comm,
+         Context& context)
+      : spec_(spec),
+        on_device_(carrier.payload_buffer().on_device()),
+        exchange_(exchange),
+        comm_(comm),
+        context_(context) {}
+
+  /// How many of `count` rounds were begun before `end_s`. `partner`: whom this rank meets in a round, or -1.
+  std::size_t run(std::size_t count, double end_s, const p2p::Limits& limits,
+                  const std::function<int(std::size_t)>& partner, const Take& take) {
+    std::size_t done = 0;
+    for (; done < count; ++done) {
+      // A rank without a partner waits here without using the core; the vote keeps a late round from being
+      // begun by half of them.
+      comm_.quiet_barrier();
+      if (comm_.max(now_s() > end_s ? 1.0 : 0.0) > 0) break;
+      if (const int peer = partner(done); peer >= 0) meet(done, peer, limits, take);
+    }
+    comm_.quiet_barrier();
+    return done;
+  }
+
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void meet(std::size_t round, int peer, const p2p::Limits& limits, const Take& take) {
+    try {
+      take(round, peer, exchange_.run(peer, context_.world.rank() < peer, limits));
+    } catch (...) {
+      // Without this rank the others would wait here, and its next partners for it.
+      if (!on_device_) throw;
+      failure_ = std::current_exception();
+    }
+    if (exchange_.peer_end() == p2p::Exchange::End::device_failed)
+      context_.record.event("pair-not-measured", "the device at the other end failed",
+                            end_of(spec_, peer, context_.topology, context_.entities));
+  }
+
+  const p2p::Spec& spec_;
+  bool on_device_;
+  p2p::Exchange& exchange_;
+  Communicator& comm_;
+  Context& context_;
+  std::exception_ptr failure_;
+};
+
+/// Rounds of the pairs that seem slow when those exchange a few messages that the schedule leaves out.
+/// `seconds`: planned for it; it goes on while `end_s` is not reached.
+p2p::Schedule sweep(const p2p::Sweep& all, double seconds, double end_s, Rounds& rounds, Context& context) {
+  p2p::Limits limits;
+  limits.samples = p2p::sweep_samples;
+  limits.blocks = 1;
+  limits.repetitions = p2p::sweep_messages;
+  limits.seconds = seconds / static_cast<double>(std::max<std::size_t>(1, all.rounds()));
+  limits.deadline_s = context.end_s;
+  const int me = context.world.rank();
+  std::vector<p2p::Met> met;
+  const std::size_t done = rounds.run(
+      all.rounds(), end_s, limits, [&](std::size_t i) { return all.partner_of(i, me); },
+      [&](std::size_t, int peer, const p2p::Series& series) {
+        if (series.batch_s.empty()) return;
+        const double best = *std::min_element(series.batch_s.begin(), series.batch_s.end());
+        met.push_back({peer, value_of(Mode::uni, series.batch, best)});
+      });
+  std::vector<p2p::Usual> of_ranks(static_cast<std::size_t>(context.world.size()));
+  const p2p::Usual mine = p2p::usual_rate(met);
+  context.world.all_gather(&mine, of_ranks.data(), sizeof mine);
+  const std::vector<double> usual = p2p::usual_rates(of_ranks);
+  std::vector<p2p::Suspect> suspects;
+  for (const auto& text : context.world.gather_text(p2p::text_of(p2p::suspects_of(me, met, usual)), 0))
+    for (const p2p::Suspect& one : p2p::suspects_from(text)) suspects.push_back(one);
+  const p2p::Schedule schedule =
+      p2p::schedule_from(context.world.broadcast_text(p2p::text_of(p2p::rounds_of(std::move(suspects))), 0));
+  context.record.parameter("swept_rounds", done);
+  context.record.parameter("swept_pairs_measured", p2p::pair_count(schedule));
+  return schedule;
+}
+
 void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Shape shape = p2p::shape_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, shape, context.config, context.topology);
-  const auto schedule =
-      context.retest != nullptr && !context.retest->rounds.empty()
-          ? p2p::retest_schedule(spec, *context.retest, context.topology, context.entities)
-          : p2p::schedule_of(spec, context.topology,
-                             p2p::schedule_stream(context.config.seed, c.name, spec, context.topology),
-                             timing);
+  const auto stream = p2p::schedule_stream(context.config.seed, c.name, spec, context.topology);
+  auto schedule = context.retest != nullptr && !context.retest->rounds.empty()
+                      ? p2p::retest_schedule(spec, *context.retest, context.topology, context.entities)
+                      : p2p::schedule_of(spec, context.topology, stream, timing);
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
   declare_metric(spec, context.retest != nullptr, p2p::bound_of(spec, context.topology), context.record);
   const p2p::Carrier carrier(spec, shape, schedule, comm, context);
@@ -143,33 +226,28 @@ void run_pairs(const Case& c, Context& context) {
 
   p2p::Exchange exchange(carrier.comm(), carrier.payload_buffer(), context.random.key(), shape,
                          context.sampling(c.seconds).fault, carrier.remote());
+  Rounds rounds(spec, carrier, exchange, comm, context);
+  double seconds = c.seconds;
+  if (timing.swept > 0 && context.retest == nullptr) {
+    const double sweep_s = timing.sweep_s * std::min(1.0, c.seconds / timing.min_seconds);
+    seconds -= sweep_s;
+    // Slow pairs may take what the schedule does not need.
+    const double end_s = std::max(now_s() + sweep_s, context.end_s - (timing.min_seconds - timing.sweep_s));
+    const p2p::Sweep pairs(context.topology, stream, schedule.size(), timing.swept);
+    for (p2p::Round& round : sweep(pairs, sweep_s, end_s, rounds, context))
+      schedule.push_back(std::move(round));
+  }
   p2p::Limits limits;
   limits.samples = context.retest != nullptr ? timing.retest_samples : timing.samples;
-  limits.seconds = c.seconds / static_cast<double>(std::max<std::size_t>(1, schedule.size()));
+  limits.seconds = seconds / static_cast<double>(std::max<std::size_t>(1, schedule.size()));
   limits.deadline_s = context.end_s;
   const int me = context.world.rank();
-  std::size_t done = 0;
-  std::exception_ptr failure;
-  for (const p2p::Round& round : schedule) {
-    // A rank without a partner waits here without using the core; the vote keeps a late round from being
-    // begun by half of them.
-    comm.quiet_barrier();
-    if (comm.max(now_s() > context.end_s ? 1.0 : 0.0) > 0) break;
-    ++done;
-    const int peer = p2p::partner_of(round, me);
-    if (peer < 0) continue;
-    try {
-      report_series(spec, shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
-    } catch (...) {
-      // Without this rank the others would wait here, and its next partners for it.
-      if (!carrier.payload_buffer().on_device()) throw;
-      failure = std::current_exception();
-    }
-    if (exchange.peer_end() == p2p::Exchange::End::device_failed)
-      context.record.event("pair-not-measured", "the device at the other end failed",
-                           end_of(spec, peer, context.topology, context.entities));
-  }
-  comm.quiet_barrier();
+  const std::size_t done = rounds.run(
+      schedule.size(), context.end_s, limits,
+      [&](std::size_t round) { return p2p::partner_of(schedule[round], me); },
+      [&](std::size_t round, int peer, const p2p::Series& series) {
+        report_series(spec, shape, series, peer, round, context);
+      });
   const std::string path = carrier.path();
   context.record.parameter("path", path);
   if (const std::string astray = beside(spec, path); !astray.empty())
@@ -179,13 +257,13 @@ void run_pairs(const Case& c, Context& context) {
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
   if (done < schedule.size()) tell_cut_short(schedule, done, context);
-  if (failure) std::rethrow_exception(failure);
+  rounds.rethrow();
 }
 
 }  // namespace
 
 std::vector<OptionSpec> P2pSuite::options() const {
-  std::vector<OptionSpec> specs(8);
+  std::vector<OptionSpec> specs(9);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
   specs[1] = {
@@ -232,6 +310,14 @@ std::vector<OptionSpec> P2pSuite::options() const {
       "GPU memory in MPI calls: auto if MPI reports support and a test passes, on if a test passes, or never",
       {"auto", "on", "off"},
       "WHEN"};
+  specs[8] = {
+      "p2p.links",
+      OptionKind::integer,
+      std::to_string(p2p::default_meeting_links),
+      "links of the case in which all pairs of nodes meet (from standard up; above 64 nodes, or where "
+      "this is given); of the other pairs those that seem slow are measured",
+      {},
+      "N"};
   return specs;
 }
 

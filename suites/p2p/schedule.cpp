@@ -193,26 +193,50 @@ Schedule sampled_matchings(const std::vector<int>& indices, const RandomStream& 
 }
 
 Schedule node_matchings(std::size_t nodes, const RandomStream& random, std::size_t max_rounds,
-                        const std::vector<int>& leaves) {
+                        const std::vector<int>& leaves, bool meetings) {
   std::vector<int> indices(nodes);
   std::iota(indices.begin(), indices.end(), 0);
   // Up to 64 nodes every two meet, unless the level is too short for it.
-  const std::size_t meetings = nodes + nodes % 2 - 1;
-  if (nodes > max_full_nodes && max_rounds > sampled_rounds + sampled_near_rounds && max_rounds <= meetings) {
-    const auto players = shuffled(indices, random.child("nodes"));
-    const auto order = random.child("rounds").permutation(meetings);
+  const std::size_t all_rounds = nodes + nodes % 2 - 1;
+  const bool wanted =
+      nodes > max_full_nodes && max_rounds > sampled_rounds + sampled_near_rounds && max_rounds <= all_rounds;
+  if (meetings || wanted) {
+    const Meetings all(nodes, random);
     Schedule rounds;
-    for (std::size_t r = 0; r < max_rounds; ++r) rounds.push_back(circle_round(players, order[r]));
+    for (std::size_t r = 0; r < std::min(max_rounds, all.rounds()); ++r) rounds.push_back(all.nodes_of(r));
     return rounds;
   }
   const bool cut = nodes > max_full_nodes ||
-                   max_rounds < std::min(meetings, sampled_rounds + sampled_near_rounds + std::size_t{1});
+                   max_rounds < std::min(all_rounds, sampled_rounds + sampled_near_rounds + std::size_t{1});
   if (cut && leaves_known(leaves, nodes)) return leaf_matchings(indices, leaves, random);
   if (nodes <= max_full_nodes) return shuffled(tournament(indices), random.child("rounds"));
   return sampled_matchings(indices, random);
 }
 
 }  // namespace
+
+Meetings::Meetings(std::size_t nodes, const RandomStream& random) : places_(nodes) {
+  if (nodes < 2) return;
+  std::vector<int> indices(nodes);
+  std::iota(indices.begin(), indices.end(), 0);
+  players_ = shuffled(indices, random.child("nodes"));
+  for (std::size_t place = 0; place < nodes; ++place)
+    places_[static_cast<std::size_t>(players_[place])] = place;
+  order_ = random.child("rounds").permutation(nodes + nodes % 2 - 1);
+}
+
+Round Meetings::nodes_of(std::size_t round) const { return circle_round(players_, order_.at(round)); }
+
+/// In a turn of circle_round() the places of a pair add up to twice the turn; the last place meets the
+/// turn's.
+int Meetings::partner_of(std::size_t round, int node) const {
+  const std::size_t moving = order_.size(), turn = order_.at(round);
+  const std::size_t place = places_.at(static_cast<std::size_t>(node));
+  const std::size_t other = place == moving ? turn
+                            : place == turn ? moving
+                                            : (2 * turn + moving - place) % moving;
+  return other < players_.size() ? players_[other] : -1;
+}
 
 Schedule tournament(const std::vector<int>& items) {
   if (items.size() < 2) return {};
@@ -239,10 +263,10 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 }
 
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
-                        std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes) {
+                        std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes, bool meetings) {
   Schedule rounds;
   for (const Round& node_round :
-       first_rounds(node_matchings(ranks_by_node.size(), random, max_rounds, leaves), max_rounds)) {
+       first_rounds(node_matchings(ranks_by_node.size(), random, max_rounds, leaves, meetings), max_rounds)) {
     const std::size_t turn = rounds.size();
     Round& round = rounds.emplace_back();
     round.reserve(ranks_by_node.empty() ? 0 : node_round.size() * ranks_by_node.front().size());
@@ -304,13 +328,13 @@ Schedule inside_nodes(const Topology& topology, const RandomStream& random, std:
 }  // namespace
 
 Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds, Lanes lanes) {
+                       std::size_t max_rounds, Lanes lanes, bool meetings) {
   if (scope == Scope::loopback) return {};
   if (scope == Scope::node) return inside_nodes(topology, random, max_rounds);
   std::vector<std::vector<int>> by_node;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     by_node.push_back(topology.ranks_of(static_cast<int>(node)));
-  return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology), lanes);
+  return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology), lanes, meetings);
 }
 
 std::size_t round_count(Scope scope, const Topology& topology) {
@@ -325,7 +349,7 @@ std::size_t pair_count(const Schedule& schedule) noexcept {
 }
 
 std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes) {
+                       std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes, bool meetings) {
   std::size_t count = 0;
   if (scope == Scope::node) {
     NodeSchedules schedules(topology, random, max_rounds);
@@ -336,7 +360,7 @@ std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream
     for (std::size_t node = 0; node < topology.nodes.size(); ++node)
       ranks.push_back(topology.rank_count(static_cast<int>(node)));
     for (const Round& round :
-         first_rounds(node_matchings(ranks.size(), random, max_rounds, leaves), max_rounds))
+         first_rounds(node_matchings(ranks.size(), random, max_rounds, leaves, meetings), max_rounds))
       for (const Pair& nodes : round) {
         const std::size_t both =
             std::min(ranks[static_cast<std::size_t>(nodes.a)], ranks[static_cast<std::size_t>(nodes.b)]);

@@ -34,16 +34,32 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 /// Which ranks of two nodes that meet exchange: all, or one of each, the next one in the next round.
 enum class Lanes { all, in_turn };
 
+/// All pairs of nodes in rounds of disjoint ones, in an order drawn from `random`. Rounds are made when asked
+/// for: of 12,500 nodes they hold 78 million pairs.
+class Meetings {
+ public:
+  Meetings(std::size_t nodes, const RandomStream& random);
+  std::size_t rounds() const noexcept { return order_.size(); }
+  Round nodes_of(std::size_t round) const;
+  /// The node that `node` meets in a round; -1: none, with an odd number of nodes.
+  int partner_of(std::size_t round, int node) const;
+
+ private:
+  std::vector<int> players_;         ///< nodes by place in the circle
+  std::vector<std::size_t> places_;  ///< and back
+  std::vector<std::size_t> order_;   ///< turns of the circle, by round
+};
+
 /// Rounds across nodes: nodes are matched, and local rank k of one is paired with local rank k of the other.
 /// Up to 64 nodes: the whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a
 /// tournament of shuffled nodes, and 4 matchings of nodes at distance 1, 2, 4 and 8 in launch order, which
 /// mostly share a switch. No two meet twice. At most `max_rounds`. `leaves` (by node, -1 = unknown; may be
 /// empty) are the nodes' switches: where there are two or more and not all pairs are met, 8 rounds of pairs
 /// that cross switches and 4 of pairs that do not take their place, in an order of which the first 10 hold 6
-/// and 4.
+/// and 4. `meetings`: the first rounds of Meetings.
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
-                        std::size_t max_rounds, const std::vector<int>& leaves = {},
-                        Lanes lanes = Lanes::all);
+                        std::size_t max_rounds, const std::vector<int>& leaves = {}, Lanes lanes = Lanes::all,
+                        bool meetings = false);
 
 /// Inside nodes, across nodes, or of a NIC with itself.
 enum class Scope { node, cross, loopback };
@@ -51,7 +67,7 @@ enum class Scope { node, cross, loopback };
 /// The schedule of all ranks for a scope (none for loopback, which needs a NIC). Nodes run theirs side by
 /// side, so round r holds the pairs of every node.
 Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds, Lanes lanes = Lanes::all);
+                       std::size_t max_rounds, Lanes lanes = Lanes::all, bool meetings = false);
 
 /// How many rounds the full or sampled schedule of a scope has (one of loopback): independent of the random
 /// stream.
@@ -61,6 +77,7 @@ std::size_t pair_count(const Schedule& schedule) noexcept;
 /// Of make_schedule() with these arguments, without making the pairs of all ranks. `leaves`: leaf_of_nodes()
 /// of the topology.
 std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random,
-                       std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes = Lanes::all);
+                       std::size_t max_rounds, const std::vector<int>& leaves, Lanes lanes = Lanes::all,
+                       bool meetings = false);
 
 }  // namespace assay::p2p

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "run/retest.hpp"
 #include "suite_rig.hpp"
 #include "transport/mpi_detail.hpp"
 #include "transport/ucx_communicator.hpp"
@@ -109,6 +110,49 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
     const std::string path = record.parameters_.at("path");
     EXPECT_NE(path.find('/'), std::string::npos) << path;
     EXPECT_EQ(path.find("requested"), std::string::npos) << path;
+  }
+}
+
+/// The pair is in no scheduled round.
+TEST(P2pSweep, ASlowPairThatIsNotScheduledIsMeasured) {
+  P2pSuite suite;
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks < 4) GTEST_SKIP() << "fewer than four nodes";
+  SuiteRig rig(suite, ranks, Level::standard);
+  rig.option("p2p.sizes", "65536");
+  rig.option("p2p.modes", "uni");
+  rig.option("p2p.scopes", "cross");
+  rig.option("p2p.transport", "mpi");
+  rig.option("p2p.links", std::to_string(ranks));
+  const std::string name = "bandwidth-uni-65536-cross-mpi";
+  const Case planned = rig.planned(name);
+  ASSERT_EQ(planned.entities, ranks - ranks % 2) << "one round";
+  std::vector<int> partners(static_cast<std::size_t>(ranks));
+  const CaseRecord healthy = rig.run(planned, 60, planned.seconds);
+  ASSERT_EQ(healthy.state_, CaseState::pass) << healthy.reason_;
+  EXPECT_EQ(healthy.parameters_.at("swept_rounds"), ranks - 2 + ranks % 2);
+  const int mine = healthy.rows_.empty()
+                       ? -1
+                       : rank_for(healthy.rows_.front().destination, rig.topology(), rig.entities());
+  rig.world().all_gather(&mine, partners.data(), sizeof mine);
+  // The rows of a rank begin with its partner of the scheduled round. Rank 1 answers another one late.
+  int late = 2;
+  while (late == partners[1] || late == 1) ++late;
+  rig.corruption() = {.rank = 1, .tag = workload::ack_tag, .times = 0, .slow_peer = late, .delay_s = 0.1};
+  const CaseRecord record = rig.run(planned, 60, planned.seconds);
+  ASSERT_EQ(record.state_, CaseState::pass) << record.reason_;
+  const auto measured = [&](int a, int b) {
+    const int from = rig.entities().device_of_rank(a), to = rig.entities().device_of_rank(b);
+    for (const auto& row : record.rows_)
+      if (row.source == from && row.destination == to) return !row.values.at("bandwidth").empty();
+    return false;
+  };
+  if (rig.rank() == 1) {
+    EXPECT_TRUE(measured(1, late));
+  }
+  if (rig.rank() == late) {
+    EXPECT_TRUE(measured(late, 1));
   }
 }
 

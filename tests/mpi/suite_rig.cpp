@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suite_rig.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "transport/mpi_detail.hpp"
@@ -49,6 +52,13 @@ bool CorruptingCommunicator::due(int tag, std::size_t bytes) {
   if (n < c.nth || n - c.nth >= c.times) return false;
   ++c.hits;
   return true;
+}
+
+void CorruptingCommunicator::send(const void* data, std::size_t bytes, int peer, int tag) {
+  const Corruption& c = *corruption_;
+  if (world_rank_ == c.rank && peer == c.slow_peer && tag == c.tag)
+    std::this_thread::sleep_for(std::chrono::duration<double>(c.delay_s));
+  inner_->send(data, bytes, peer, tag);
 }
 
 void CorruptingCommunicator::recv(void* data, std::size_t bytes, int peer, int tag) {

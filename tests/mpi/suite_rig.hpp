@@ -24,7 +24,9 @@ struct Corruption {
   std::size_t nth = 0;
   std::size_t byte = 0;
   std::size_t times = 1;
-  int hits = 0;  ///< how often it was done
+  int hits = 0;        ///< how often it was done
+  int slow_peer = -1;  ///< to which what this rank sends with `tag` comes `delay_s` later
+  double delay_s = 0;
 };
 
 /// Forwards everything, and corrupts as told. Parts made by split share the corruption.
@@ -39,9 +41,7 @@ class CorruptingCommunicator final : public Communicator {
   std::string_view transport() const noexcept override { return inner_->transport(); }
   std::string path() const override { return inner_->path(); }
   std::unique_ptr<Communicator> split(int color, int key) override;
-  void send(const void* data, std::size_t bytes, int peer, int tag) override {
-    inner_->send(data, bytes, peer, tag);
-  }
+  void send(const void* data, std::size_t bytes, int peer, int tag) override;
   void recv(void* data, std::size_t bytes, int peer, int tag) override;
   void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     inner_->isend(data, bytes, peer, tag, request);
