@@ -33,6 +33,9 @@ struct Columns {
   std::size_t lead = 5;   ///< size count type redop root
   std::size_t width = 4;  ///< time algbw busbw #wrong and whatever follows
   bool in_place = true;   ///< a second half follows
+  /// `error` of versions before 2.13 is the largest deviation, which rounding leaves above 0: their last line
+  /// tells how many values are out of bounds.
+  bool counts_wrong = true;
 };
 
 bool read_columns(std::string_view line, Columns& out) {
@@ -44,13 +47,14 @@ bool read_columns(std::string_view line, Columns& out) {
   out.lead = times[0] - 1;
   out.in_place = times.size() > 1;
   out.width = (out.in_place ? times[1] : parts.size()) - times[0];
+  out.counts_wrong = times[0] + 3 < parts.size() && parts[times[0] + 3] == "#wrong";
   return true;
 }
 
-Half read_half(const std::vector<std::string_view>& parts, std::size_t at, bool in_place,
+Half read_half(const std::vector<std::string_view>& parts, std::size_t at, const Columns& columns,
                const TextPosition& place) {
   Half half;
-  half.in_place = in_place;
+  half.in_place = at > columns.lead;
   const auto number = [&](std::size_t i, const char* name) {
     double value = 0;
     if (!parse_number(parts[i], value) || value < 0)
@@ -60,7 +64,7 @@ Half read_half(const std::vector<std::string_view>& parts, std::size_t at, bool 
   half.time_s = number(at, "time") * 1e-6;
   half.algbw = number(at + 1, "algbw") * 1e9;
   half.busbw = number(at + 2, "busbw") * 1e9;
-  if (parts[at + 3] != "N/A") half.wrong = number(at + 3, "#wrong");
+  if (columns.counts_wrong && parts[at + 3] != "N/A") half.wrong = number(at + 3, "#wrong");
   return half;
 }
 
@@ -78,7 +82,7 @@ Line read_line(std::string_view text, const Columns& columns, const TextPosition
   if (columns.lead > 2) line.type = parts[2];
   if (columns.lead > 3) line.redop = parts[3];
   for (std::size_t h = 0; h < halves; ++h)
-    line.halves.push_back(read_half(parts, columns.lead + h * columns.width, h == 1, place));
+    line.halves.push_back(read_half(parts, columns.lead + h * columns.width, columns, place));
   return line;
 }
 

@@ -180,6 +180,30 @@ TEST_F(ImportNccl, WrongValuesFail) {
   EXPECT_THAT(of_group.findings.at(0).text, HasSubstr("3 wrong values"));
 }
 
+/// The output of a version before 2.13: the largest deviation instead of a count.
+std::string with_deviation(std::string text, const std::string& bounds) {
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"#wrong", "error"},
+                                 {" 244.78      0 ", " 244.78  5e-07 "},
+                                 {"values : 0 OK", "values : " + bounds}})
+    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST_F(ImportNccl, ADeviationOfOldVersionsIsNoWrongValue) {
+  for (const char* second : {"n1", "n2"})
+    for (const bool good : {true, false}) {
+      const std::string text = with_deviation(table({"n1", second}), good ? "0 OK" : "12 FAILED");
+      ASSERT_THAT(text, HasSubstr("5e-07"));
+      const auto v = verdict::judge(import_nccl_tests({file("all_reduce.txt", text)}), {});
+      EXPECT_EQ(v.state, good ? "PASS" : "FAIL") << second;
+      if (!good) {
+        EXPECT_EQ(v.findings.at(0).kind, "corrupt");
+        EXPECT_THAT(v.findings.at(0).text, HasSubstr("12 wrong values"));
+      }
+    }
+}
+
 TEST_F(ImportNccl, JsonWithSingleIterations) {
   const auto r =
       import_nccl_tests({file("run.json", R"({"version": 2, "args": ["./build/all_gather_perf", "-g", "1"],
