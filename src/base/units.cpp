@@ -136,8 +136,11 @@ std::uint64_t parse_bytes(std::string_view text) {
   const double bytes = parts->number * *factor;
   if (bytes >= 0x1p63) throw_usage(quoted(text) + " is too large for a size");
   if (parts->whole) return *parts->whole * static_cast<std::uint64_t>(*factor);
-  if (bytes != std::floor(bytes)) throw_usage(quoted(text) + " is no whole number of bytes");
-  return static_cast<std::uint64_t>(bytes);
+  // 4.1 is no binary number: it and its product are rounded, by less than two units in the last place.
+  const double whole = std::round(bytes);
+  if (std::abs(bytes - whole) > 2 * (std::nextafter(bytes, HUGE_VAL) - bytes))
+    throw_usage(quoted(text) + " is no whole number of bytes");
+  return static_cast<std::uint64_t>(whole);
 }
 
 double parse_seconds(std::string_view text) {

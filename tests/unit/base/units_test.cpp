@@ -22,6 +22,19 @@ TEST(ParseBytes, TakesPlainBinaryAndDecimalSizes) {
   EXPECT_EQ(parse_bytes("9007199254740993"), 9007199254740993u) << "whole numbers stay exact beyond 2^53";
 }
 
+TEST(ParseBytes, TakesWholeNumbersWithADecimal) {
+  const std::pair<const char*, std::uint64_t> units[] = {
+      {"kB", 100}, {"MB", 100'000}, {"GB", 100'000'000}, {"TB", 100'000'000'000}};
+  for (const auto& [unit, tenth] : units)
+    for (std::uint64_t tenths = 0; tenths < 1000; ++tenths) {
+      const std::string text = std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + unit;
+      EXPECT_EQ(parse_bytes(text), tenths * tenth) << text;
+    }
+  EXPECT_EQ(parse_bytes("0.3kB"), 300u);
+  for (const char* text : {"0.3", "1e-30", "0.0001kB", "4.1000000001GB", "1.00000001KiB"})
+    EXPECT_THAT(usage_message([&] { parse_bytes(text); }), HasSubstr("whole number of bytes")) << text;
+}
+
 TEST(ParseBytes, RefusesWhatIsNoSizeAndNamesIt) {
   for (const char* text :
        {"", "abc", "MiB", "-1", "64mib", "64KB", "1e", "12 parsecs", "inf", "nan", "0x10", "1,5kB"}) {
