@@ -140,6 +140,16 @@ void reserve(const Path& path, std::uint64_t bytes) {
   if (std::uint64_t{info.f_bavail} * info.f_frsize < bytes) fail_io("write", path);
 }
 
+std::vector<Path> entries_of(const Path& directory) {
+  std::vector<Path> entries;
+  std::error_code code;
+  for (std::filesystem::directory_iterator at(directory, code), end; !code && at != end; at.increment(code))
+    entries.push_back(at->path());
+  errno = code.value();
+  if (code && code != std::errc::no_such_file_or_directory) fail_io("read", directory);
+  return entries;
+}
+
 bool is_there(const Path& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0;
@@ -191,7 +201,7 @@ bool remove_with_last(const Path& directory, const std::string& last) noexcept t
   return false;
 }
 
-bool remove_partial(const Path& partial) noexcept {
+bool remove_partial(const Path& partial) noexcept try {
   std::error_code code;
   if (std::filesystem::is_symlink(partial, code) || !std::filesystem::is_directory(partial, code))
     return false;
@@ -201,6 +211,8 @@ bool remove_partial(const Path& partial) noexcept {
   if (!ours) return false;
   if (!remove_spooled(partial)) return false;
   return remove_with_last(partial, "owner");
+} catch (...) {
+  return false;
 }
 
 }  // namespace assay::results

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/input_file.hpp"
@@ -61,6 +62,10 @@ struct CheckedFile {
 /// A regular file of HDF5, complete as far as its superblock tells, and equal to its trailer if it has one.
 /// Throws Error(data), or Error(usage) if there is no such file.
 CheckedFile check_hdf5(const InputFile& file);
+
+/// What a directory holds, in any order; nothing where there is no such directory. Throws DiskError(io) when
+/// not all of it can be listed.
+std::vector<Path> entries_of(const Path& directory);
 
 /// Whether something has this name, be it a symbolic link to nothing.
 bool is_there(const Path& path);
@@ -119,7 +124,8 @@ Owner take_over(const Path& partial, const std::string& run_id);
 /// Then adds `event`, if there is one, to what the run said.
 void release(const Path& partial, const EventRow* event = nullptr);
 
-/// Where the case files are: `cases`, or `cases-N` after the directory has changed hands.
+/// Where the case files are: `cases`, or `cases-N` after the directory has changed hands. Throws
+/// DiskError(io).
 Path cases_directory(const Path& partial);
 /// Makes it; in `spool`, if there is one, and `cases` is then a link to it. Throws Error(io).
 void make_cases(const Path& partial, const Path& spool, const std::string& run_id);

@@ -122,12 +122,8 @@ void members(Of<End>, V&& v) {
 }
 
 std::vector<Path> case_files(const Path& partial) {
-  std::vector<Path> files;
-  std::error_code code;
-  std::filesystem::directory_iterator entries(cases_directory(partial), code);
-  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
-    if (entries->path().extension() == ".h5") files.push_back(entries->path());
-  }
+  std::vector<Path> files = entries_of(cases_directory(partial));
+  std::erase_if(files, [](const Path& path) { return path.extension() != ".h5"; });
   std::ranges::sort(files, {}, [](const Path& f) { return std::pair(f.native().size(), f.native()); });
   return files;
 }

@@ -34,13 +34,13 @@ bool made_by_a_run(const Path& place) {
 
 Path cases_directory(const Path& partial) {
   Path found = partial / "cases";
-  std::error_code code;
-  std::filesystem::directory_iterator entries(partial, code);
-  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
-    const std::string name = entries->path().filename().string();
+  for (const Path& path : entries_of(partial)) {
+    const std::string name = path.filename().string();
     std::error_code ignored;
-    if (name.starts_with("cases-") && (entries->is_symlink(ignored) || entries->is_directory(ignored)))
-      found = std::max(found, entries->path());
+    const auto status = std::filesystem::symlink_status(path, ignored);
+    if (name.starts_with("cases-") &&
+        (std::filesystem::is_symlink(status) || std::filesystem::is_directory(status)))
+      found = std::max(found, path);
   }
   return found;
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partial directories that cannot be read or written as they should.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "results/disk.hpp"
+#include "results/reader.hpp"
+#include "results/writer.hpp"
+#include "tests/results/example_results.hpp"
+
+namespace assay::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Partial : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "assay-partial-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    file_ = dir_ / "run.h5";
+    partial_ = partial_of(file_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  /// What a run of this host leaves that died after `count` cases.
+  void leave(int count) {
+    Writer writer = Writer::create(file_, example::start(), false);
+    for (int i = 0; i < count; ++i) writer.add_case(example::bundle(i));
+    own(host_name());
+  }
+  void own(const std::string& host) const {
+    std::ofstream(partial_ / "owner")
+        << R"({"run_id":"run-0001","host":")" + host + R"(","pid":1,"start":1})";
+  }
+
+  fs::path dir_, file_, partial_;
+};
+
+/// A directory that cannot be listed: no privilege helps with one that is none.
+TEST_F(Partial, CasesThatCannotBeListedAreNotTakenForNone) {
+  leave(3);
+  fs::rename(partial_ / "cases", dir_ / "kept");
+  std::ofstream(partial_ / "cases") << "no directory";
+  const std::function<void()> acts[] = {[&] { recover(partial_, file_, false); }, [&] { load(partial_); },
+                                        [&] { Writer::resume(partial_, example::start(), false); }};
+  for (const auto& act : acts) {
+    try {
+      act();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("cannot read"));
+    }
+    EXPECT_FALSE(fs::exists(file_));
+  }
+  EXPECT_TRUE(fs::exists(partial_ / "plan.json"));
+}
+
+TEST_F(Partial, ARunWhoseCasesCannotBeListedKeepsThem) {
+  Writer writer = Writer::create(file_, example::start(), false);
+  writer.add_case(example::bundle(0));
+  fs::rename(partial_ / "cases", dir_ / "kept");
+  std::ofstream(partial_ / "cases") << "no directory";
+  try {
+    writer.finish(example::verdict(1), "complete");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_THAT(error.what(), testing::HasSubstr("everything measured is kept in"));
+  }
+  EXPECT_TRUE(fs::exists(partial_));
+  EXPECT_FALSE(fs::exists(file_));
+}
+
+}  // namespace
+}  // namespace assay::results
