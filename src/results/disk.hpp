@@ -95,6 +95,10 @@ bool is_owner(const Path& partial, const Owner& owner);
 /// True when that process is this one or runs on this host.
 bool is_running(const Owner& owner);
 
+/// The same for readers: a process of another host lives if it has touched the directory in the last 60 s, by
+/// the clock of this host.
+bool seems_to_run(const Path& partial, const Owner& owner);
+
 /// Refuses to touch a directory whose owner lives, or may live where this host cannot see it: that of another
 /// host must not have changed for 60 s. Throws Error(usage) naming the owner.
 void check_abandoned(const Path& partial, const Owner& owner);

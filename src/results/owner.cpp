@@ -61,12 +61,12 @@ double file_system_now_s(const Path& partial) {
   return modified_s(made.path);
 }
 
-/// Seconds since anything changed in the directory.
-double untouched_s(const Path& partial) {
+/// When anything changed in the directory.
+double touched_s(const Path& partial) {
   double last = modified_s(cases_directory(partial));
   for (const char* name : {"owner", "plan.json", "events.jsonl", "end.json", "merged.h5"})
     last = std::max(last, modified_s(partial / name));
-  return file_system_now_s(partial) - last;
+  return last;
 }
 
 std::string described(const Owner& owner) {
@@ -191,13 +191,18 @@ bool is_running(const Owner& owner) {
   return process && !process->ended() && process->start != 0 && process->start == owner.start;
 }
 
+bool seems_to_run(const Path& partial, const Owner& owner) {
+  if (owner.host == host_name() || owner.pid == 0) return is_running(owner);
+  return static_cast<double>(std::time(nullptr)) - touched_s(partial) < quiet_s;
+}
+
 void check_abandoned(const Path& partial, const Owner& owner) {
   if (is_running(owner)) {
     throw_usage(partial.string() + " is being written by " + described(owner) +
                 ": only one run can write it");
   }
   if (owner.host == host_name() || owner.pid == 0) return;  // here it would be seen; nobody's since `release`
-  const double idle_s = untouched_s(partial);
+  const double idle_s = file_system_now_s(partial) - touched_s(partial);
   if (idle_s >= quiet_s) return;
   throw_usage(
       partial.string() + " was written " + std::to_string(std::max(0, static_cast<int>(idle_s))) +

@@ -141,7 +141,7 @@ Results read_partial(const Path& path, Trust trust, std::shared_ptr<ValueCache> 
   Results r;
   reader.read_cases([&](CaseData&& data) { r.cases.push_back(std::move(data)); });
   const auto owner = read_owner(path);
-  r.info = reader.info(owner && is_running(*owner));
+  r.info = reader.info(owner && seems_to_run(path, *owner));
   r.config = std::move(reader.start.config);
   r.plan = std::move(reader.start.plan);
   r.environment = std::move(reader.start.environment);

@@ -95,7 +95,7 @@ FileContent content_of(const Results& results, const VerdictData* verdict,
 }  // namespace
 
 struct Writer::Impl {
-  Path file, partial;
+  Path file, partial, owner_file;
   bool force = false, done = false;
   bool resumed = false;  ///< the directory holds what an earlier process measured
   std::size_t entities = 0;
@@ -196,6 +196,7 @@ Writer Writer::create(const Path& file, const Start& start, bool force, const Pa
   auto impl = std::make_unique<Impl>();
   impl->file = file;
   impl->partial = partial_of(file);
+  impl->owner_file = impl->partial / "owner";
   impl->force = force;
   impl->entities = start.entities.size();
   if (file.empty() || !file.has_filename())
@@ -236,6 +237,7 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
   auto impl = std::make_unique<Impl>();
   impl->file = info.file;
   impl->partial = partial_of(info.file);
+  impl->owner_file = impl->partial / "owner";
   impl->force = force;
   check_replaceable(impl->file, force);
   const auto check = [&](const Start& then) {
@@ -292,8 +294,7 @@ void Writer::add_case(const CaseBundle& bundle) {
     write(case_file(impl_->cases, impl_->next));
     ++impl_->next;
   }
-  // Where the spool cannot be seen this tells that the run lives.
-  ::utimensat(AT_FDCWD, (impl_->partial / "owner").c_str(), nullptr, 0);
+  show_alive();
   impl_->entities = entities;
   impl_->names.insert(bundle.data.path());
 }
@@ -304,6 +305,8 @@ void Writer::add_event(const EventRow& event) {
   impl_->spend(line.size());
   append(impl_->partial / "events.jsonl", line);
 }
+
+void Writer::show_alive() const noexcept { ::utimensat(AT_FDCWD, impl_->owner_file.c_str(), nullptr, 0); }
 
 void Writer::finish(const VerdictData& verdict, const std::string& state) {
   impl_->merge({state, utc_now_iso(), verdict}, [&](const Path& merged) {

@@ -57,6 +57,8 @@ class Writer {
   /// Durable when it returns (fsync, rename). Throws Error(io) when the disk refuses.
   void add_case(const CaseBundle& bundle);
   void add_event(const EventRow& event);
+  /// Other hosts see by the time of `owner` that the run lives: to be called every few seconds.
+  void show_alive() const noexcept;
 
   /// Merges, attaches scales, writes the verdict, fsyncs, link(2)s to NAME.h5 and removes the partial
   /// directory. `state` is complete or aborted.

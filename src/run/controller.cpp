@@ -167,6 +167,10 @@ class RunController final : public supervisor::Controller {
     }
   }
 
+  void show_alive() noexcept override {
+    if (file_.is_open()) file_.writer().show_alive();
+  }
+
   int finish(const std::string& why, int case_index) override {
     if (progress_) progress_->clear();
     std::string reason = why.empty() ? lost_why_ : why;

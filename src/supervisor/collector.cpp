@@ -253,6 +253,10 @@ void Collector::discount_own_stall(double now) {
 
 void Collector::tend(double now) {
   discount_own_stall(now);
+  if (now - shown_at_s_ >= alive_s) {
+    controller_.show_alive();
+    shown_at_s_ = now;
+  }
   switch (state_) {
     case State::starting:
       check_silence(now, controller_.silence_s());

@@ -24,6 +24,8 @@ inline constexpr double late_standstill_s = 6.0;
 inline constexpr double told_stall_s = 10.0;
 /// For other nodes to tell whether it answers them.
 inline constexpr double ask_s = 4.0;
+/// A directory that no host has touched for 60 s counts as left behind.
+inline constexpr double alive_s = 10.0;
 /// Time for the running case to end after SIGUSR1 or SIGUSR2.
 inline constexpr double usr_grace_s = 3.0;
 
@@ -128,6 +130,7 @@ class Collector {
   bool any_lost_ = false, idle_lost_ = false;
   std::string ready_text_;
   unsigned phase_ = 0;
+  double shown_at_s_ = 0;  ///< when other hosts were last shown that the run lives
   double begin_s_, listened_at_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0,
                                                    case_since_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0,
                                                    bye_at_s_ = 0;

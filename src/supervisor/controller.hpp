@@ -50,6 +50,8 @@ class Controller {
   /// itself included; all if the run cannot.
   virtual std::vector<int> lost(const Loss& loss, int case_index) = 0;
   virtual void event(const std::string& kind, const std::string& text, int rank) noexcept = 0;
+  /// Every few seconds: shows other hosts that the run lives.
+  virtual void show_alive() noexcept = 0;
   /// Judges, closes the file and reports. `why` the run ended early; empty when it is complete. The exit
   /// code.
   virtual int finish(const std::string& why, int case_index) = 0;

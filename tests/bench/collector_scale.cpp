@@ -75,6 +75,7 @@ class Timing final : public Controller {
     return {};
   }
   void event(const std::string&, const std::string&, int) noexcept override {}
+  void show_alive() noexcept override {}
   int finish(const std::string& why, int) override {
     started_ = false;
     std::sort(turnovers_.begin(), turnovers_.end());

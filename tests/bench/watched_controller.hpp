@@ -52,6 +52,7 @@ class Watched final : public supervisor::Controller {
   void event(const std::string& kind, const std::string& text, int rank) noexcept override {
     inner_->event(kind, text, rank);
   }
+  void show_alive() noexcept override { inner_->show_alive(); }
   int finish(const std::string& why, int index) override {
     const double before_mb = peak_mb();
     const int code = inner_->finish(why, index);

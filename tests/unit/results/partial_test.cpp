@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "base/error.hpp"
@@ -76,6 +77,27 @@ TEST_F(Partial, ARunWhoseCasesCannotBeListedKeepsThem) {
   }
   EXPECT_TRUE(fs::exists(partial_));
   EXPECT_FALSE(fs::exists(file_));
+}
+
+TEST_F(Partial, ARunOfAnotherHostIsRunningWhileItTouchesItsDirectory) {
+  leave(2);
+  EXPECT_EQ(load(partial_).info.state, "aborted") << "of this host its process is looked for";
+  own("elsewhere");
+  EXPECT_EQ(load(partial_).info.state, "running");
+  const auto old = fs::file_time_type::clock::now() - std::chrono::seconds(61);
+  for (const auto& entry : fs::directory_iterator(partial_)) fs::last_write_time(entry, old);
+  EXPECT_EQ(load(partial_).info.state, "aborted");
+}
+
+TEST_F(Partial, ARunOfAnotherHostThatShowsItIsAliveIsNotTaken) {
+  Writer writer = Writer::create(file_, example::start(), false);
+  own("elsewhere");
+  const auto old = fs::file_time_type::clock::now() - std::chrono::seconds(61);
+  for (const auto& entry : fs::directory_iterator(partial_)) fs::last_write_time(entry, old);
+  writer.show_alive();
+  EXPECT_THROW(recover(partial_, file_, false), Error);
+  EXPECT_EQ(load(partial_).info.state, "running");
+  EXPECT_TRUE(fs::exists(partial_ / "cases"));
 }
 
 }  // namespace

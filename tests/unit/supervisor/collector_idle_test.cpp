@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that take no part, a run that cannot begin, and ranks that end while they are looked at.
+// Ranks that take no part, a run that cannot begin or is long, and ranks that end while they are looked at.
 #include <csignal>
 
 #include "collector_rig.hpp"
@@ -18,6 +18,17 @@ TEST_F(CollectorTest, ARunThatCannotBeginEndsInOrderAndBlamesNobody) {
   EXPECT_EQ(count(1, MessageType::step, no_more_cases), 1);
   EXPECT_THAT(controller.losses, IsEmpty());
   EXPECT_EQ(collector.code(), 3);
+}
+
+TEST_F(CollectorTest, ALongCaseShowsOtherHostsThatTheRunLives) {
+  begin();
+  std::map<int, Snapshot> at;
+  for (int r = 0; r < 4; ++r) at[r] = running(0, Call::none);
+  for (int i = 1; i <= 5; ++i) {
+    pass(15, at, {}, {0, 1, 2, 3});
+    EXPECT_GE(controller.shown, i);
+  }
+  EXPECT_LE(controller.shown, 8) << "every 10 s";
 }
 
 class IdleRank : public CollectorTest {

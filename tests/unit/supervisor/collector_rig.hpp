@@ -22,7 +22,7 @@ class FakeController final : public Controller {
   std::vector<std::string> losses, events, hosts;
   std::string why = "not finished";
   bool discarded = false;
-  int next_case = 0, segments = 1;
+  int next_case = 0, segments = 1, shown = 0;
   std::string shared;  ///< directory of case 2
   std::vector<std::string> stalls, silent_paths;
   std::set<int> lost_nodes;
@@ -68,6 +68,7 @@ class FakeController final : public Controller {
   void event(const std::string& kind, const std::string& text, int) noexcept override {
     events.push_back(kind + ": " + text);
   }
+  void show_alive() noexcept override { ++shown; }
   int finish(const std::string& reason, int) override {
     why = reason;
     started_ = false;
