@@ -274,9 +274,16 @@ ExitCode recover_command(const Parsed& parsed) {
     throw_usage("recover: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string output = values.text("output");
   check_outputs({{"--output", output}}, parsed.positionals);
-  results::recover(parsed.positionals.front(), output, values.flag("force"));
-  print(fmt::format("{}: recovered\n", output));
-  return ExitCode::pass;
+  const std::string& partial = parsed.positionals.front();
+  const results::Recovered recovered = results::recover(partial, output, values.flag("force"));
+  const std::size_t skipped = recovered.skipped_cases;
+  const std::string lacks = skipped == 0 ? "some events or readings could not be read and were skipped"
+                            : skipped == 1
+                                ? "1 case could not be read and was skipped"
+                                : fmt::format("{} cases could not be read and were skipped", skipped);
+  print(fmt::format("{}: recovered{}\n", output,
+                    recovered.damaged ? fmt::format("; {}; {} is kept", lacks, partial) : ""));
+  return recovered.damaged ? ExitCode::inconclusive : ExitCode::pass;
 }
 
 }  // namespace assay::cli

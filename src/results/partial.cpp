@@ -287,7 +287,7 @@ void PartialReader::read_events(const InputFile& file) {
 }
 
 void PartialReader::skip_file(const Path& path, const std::string& why) {
-  damaged_files.push_back(path);
+  ++skipped_cases;
   note_damage("a case was skipped: " + path.filename().string() + why);
 }
 
@@ -299,10 +299,7 @@ void PartialReader::read_cases(const Each& each, const EachFile& each_file) {
       return;
     }
     const std::string name = stored->bundle.data.path();
-    if (file_of.contains(name)) {
-      note_damage("a case was skipped: " + path.filename().string() + " repeats " + name);
-      return;
-    }
+    if (file_of.contains(name)) return skip_file(path, " repeats " + name);
     take(std::move(*stored), path, each, each_file);
   };
   const auto files = case_files(partial_);

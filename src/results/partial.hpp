@@ -77,7 +77,7 @@ class PartialReader {
   std::string last_ended;  ///< time of the last case
   bool damaged = false;
   std::map<std::string, Path> file_of;  ///< case -> its file
-  std::vector<Path> damaged_files;
+  std::size_t skipped_cases = 0;
 
   /// State, end and verdict of the run: as it ended, else running or aborted.
   RunInfo info(bool running) const;

@@ -45,7 +45,7 @@ void merge_into(const Path& merged, const Path& partial, PartialReader& reader) 
 
 }  // namespace
 
-void recover(const Path& partial, const Path& file, bool force) {
+Recovered recover(const Path& partial, const Path& file, bool force) {
   const Path out = target_of(file);
   const h5::Quiet quiet;
   const TakeOverLock lock(partial);  // a run that resumed meanwhile would lose its directory
@@ -62,6 +62,7 @@ void recover(const Path& partial, const Path& file, bool force) {
   // What could not be read stays for inspection. Where the file system has no locks the owner may have
   // changed.
   if (!reader.damaged && read_owner(partial) == owner) remove_partial(partial);
+  return {reader.skipped_cases, reader.damaged};
 }
 
 }  // namespace assay::results

@@ -98,7 +98,14 @@ std::filesystem::path partial_of(const std::filesystem::path& file);
 /// what can be done.
 void check_no_partial(const std::filesystem::path& file);
 
-/// Makes `out` from a partial directory. Nothing is lost if it fails. Throws Error(data) or Error(io).
-void recover(const std::filesystem::path& partial, const std::filesystem::path& out, bool force);
+/// What a results file lacks of the directory that it was made from.
+struct Recovered {
+  std::size_t skipped_cases = 0;
+  bool damaged = false;  ///< cases, or parts of a case or events, could not be read
+};
+
+/// Makes `out` from a partial directory, which stays where some of it could not be read. Nothing is lost if
+/// it fails. Throws Error(data) or Error(io).
+Recovered recover(const std::filesystem::path& partial, const std::filesystem::path& out, bool force);
 
 }  // namespace assay::results

@@ -92,6 +92,10 @@ class Reading(harness.CliTest):
                 shutil.copytree(kept, self.dir / "copy.h5.partial")
                 result = self.attacked(*command)
                 self.assertIn(result.returncode, (0, 2, 3), result.stderr)
+                if command[0] == "recover":
+                    self.assert_code(result, 3)
+                    self.assertEqual(result.stdout, "out.h5: recovered; 1 case could not be read and was skipped; copy.h5.partial is kept\n")
+                    self.assertTrue((self.dir / "copy.h5.partial" / "cases" / "evil.h5").exists())
                 if command[0] == "verdict":
                     self.assertIn("selftest", result.stdout)
                     continue

@@ -44,6 +44,20 @@ class Partial : public testing::Test {
   fs::path dir_, file_, partial_;
 };
 
+TEST_F(Partial, RecoverTellsHowManyCasesItLacks) {
+  leave(4);
+  for (const char* name : {"000001.h5", "000002.h5"}) fs::resize_file(partial_ / "cases" / name, 3000);
+  const Recovered lacking = recover(partial_, file_, false);
+  EXPECT_EQ(lacking.skipped_cases, 2U);
+  EXPECT_TRUE(lacking.damaged);
+  EXPECT_EQ(load(file_).cases.size(), 2U);
+  EXPECT_TRUE(fs::exists(partial_ / "cases" / "000001.h5"));
+  for (const char* name : {"000001.h5", "000002.h5"}) fs::remove(partial_ / "cases" / name);
+  const Recovered whole = recover(partial_, file_, true);
+  EXPECT_EQ(whole.skipped_cases, 0U);
+  EXPECT_FALSE(whole.damaged);
+}
+
 /// A directory that cannot be listed: no privilege helps with one that is none.
 TEST_F(Partial, CasesThatCannotBeListedAreNotTakenForNone) {
   leave(3);
