@@ -55,7 +55,8 @@ std::string Builder::case_name(const std::string& text) {
   while (!out.empty() && out.back() == '-') out.pop_back();
   // A suffix .pK or .cK would be taken for a repeat or a retest.
   std::replace(out.begin(), out.end(), '.', '_');
-  constexpr std::size_t most = 80, digits = 8;
+  // A case name has at most 80 characters, and .pK (6 digits) and .cK (2) follow.
+  constexpr std::size_t most = 80 - 8 - 4, digits = 8;
   if (out.size() <= most) return out;
   // Long names must not become one.
   return out.substr(0, most - digits - 1) + fmt::format("-{:08x}", hash_text(out) & 0xffffffffU);

@@ -68,7 +68,8 @@ class Builder {
   /// The results, complete but for the verdict.
   results::Results finish(const std::vector<std::string>& files);
 
-  /// A name as the results file can hold it: [a-z0-9_-], at most 80 characters; longer ones end in a hash.
+  /// A name as the results file can hold it with suffixes: [a-z0-9_-], at most 68 characters; longer ones end
+  /// in a hash.
   static std::string case_name(const std::string& text);
   /// The same; throws Error(data) when another text has that name.
   std::string case_name(const std::string& text, const TextPosition& place);
