@@ -36,6 +36,7 @@ struct Sample {
   Subject subject;
   std::optional<std::int64_t> index;  ///< of the sample; the next one when not given
   std::int32_t block = 0;
+  bool common_blocks = false;  ///< a block is of one time, and all parts may have it
   double t = 0;
   bool dated = false;         ///< t counts from 1970
   std::int64_t retest = 0;    ///< which measurement made to confirm or clear the first one; 0: the first one
@@ -88,6 +89,7 @@ class Builder {
     std::string suite, name, stage, kind, failure;
     std::int64_t retest = 0;
     std::optional<std::int64_t> bytes;
+    bool common_blocks = false;
     std::vector<Value> metrics;  ///< their values unused
     std::vector<Row> rows;
     std::unordered_map<std::int32_t, std::size_t> row_of;  ///< by entity
@@ -98,8 +100,11 @@ class Builder {
   std::int32_t subject_row(const Subject& subject, const TextPosition& place);
   static std::string key_of(const Sample& sample);
   Case& case_for(const Sample& sample, const std::string& kind);
-  /// The case, in parts (NAME, NAME.p2, ...) where some entities have many more samples than others.
+  /// The case, in parts (NAME, NAME.p2, ...) where some entities have many more samples than others, or other
+  /// blocks.
   static std::vector<results::CaseData> data_of(const Case& c);
+  static std::vector<std::vector<const Row*>> alike_in_blocks(const Case& c);
+  static void add_parts(const Case& c, std::vector<const Row*> rows, std::vector<results::CaseData>& parts);
   /// Its cells by time and sample number, whatever the order of the lines was.
   static std::vector<std::size_t> order_of(const Row& row);
   static results::CaseData part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin,

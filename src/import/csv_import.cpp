@@ -161,6 +161,7 @@ class CsvImport {
   static void set_block(std::int64_t block, const TextPosition& place, Sample& sample) {
     if (block > most_block) fail(place, fmt::format("block {} is more than {}", block, most_block));
     sample.block = static_cast<std::int32_t>(block);
+    sample.common_blocks = true;
   }
 
   /// All that the row says, with the name of every column: files may order them differently.

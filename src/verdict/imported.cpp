@@ -112,8 +112,10 @@ void warn_of_unmeasured(Judgement& j) {
     for (const auto& row : s.rows) {
       const Peers peers(s.kind, s.strata[static_cast<std::size_t>(row.stratum)]);
       parts[peers].insert(row.entity);
+      auto& of = measured[{peers, s.full()}];
+      of.insert(row.entity);
       // Those in the case without a value are a gap.
-      measured[{peers, s.full()}].insert(s.first->entity.begin(), s.first->entity.end());
+      of.insert(s.first->entity.begin(), s.first->entity.end());
     }
   }
   std::map<std::vector<std::int32_t>, std::vector<std::string>> metrics_without;  // by these parts
