@@ -103,7 +103,14 @@ void make_directory(const Path& path) {
 
 void append(const Path& path, const std::string& bytes) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_APPEND);
-  file.write_all(bytes);
+  const off_t before = ::lseek(file, 0, SEEK_END);
+  try {
+    file.write_all(bytes);
+  } catch (const Error&) {
+    // Part of a line would spoil the next one, too; where it stays, the error is the same.
+    if (before >= 0 && ::ftruncate(file, before) != 0) errno = 0;
+    throw;
+  }
   file.close();
 }
 

@@ -2,9 +2,11 @@
 // Partial directories that cannot be read or written as they should.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 
 #include "base/error.hpp"
@@ -56,6 +58,24 @@ TEST_F(Partial, RecoverTellsHowManyCasesItLacks) {
   const Recovered whole = recover(partial_, file_, true);
   EXPECT_EQ(whole.skipped_cases, 0U);
   EXPECT_FALSE(whole.damaged);
+}
+
+TEST_F(Partial, AnEventThatTheDiskRefusesSpoilsNoOther) {
+  Writer writer = Writer::create(file_, example::start(), false);
+  writer.add_event({1, -1, "note", "first"});
+  rlimit former{};
+  getrlimit(RLIMIT_FSIZE, &former);
+  const rlimit little{fs::file_size(partial_ / "events.jsonl") + 20, former.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &little);
+  EXPECT_THROW(writer.add_event({2, -1, "note", "second"}), Error);
+  setrlimit(RLIMIT_FSIZE, &former);
+  std::signal(SIGXFSZ, handler);
+  writer.add_event({3, -1, "note", "third"});
+  const Results r = load(partial_);
+  ASSERT_EQ(r.events.size(), 2U);
+  EXPECT_EQ(r.events[0].text, "first");
+  EXPECT_EQ(r.events[1].text, "third");
 }
 
 /// A directory that cannot be listed: no privilege helps with one that is none.
