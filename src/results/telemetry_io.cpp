@@ -19,8 +19,12 @@ std::string table_name(const TelemetryTable& table, const std::vector<Entity>* e
   std::string name = entities != nullptr && row < entities->size() ? clean_text((*entities)[row].name)
                                                                    : std::to_string(table.entity);
   std::replace(name.begin(), name.end(), '/', '.');
-  while (!is_column_name(name) || !used.insert(name).second)
-    name = name.substr(0, 60) + "~" + std::to_string(used.size());
+  std::size_t most = std::min<std::size_t>(name.size(), 60);
+  // Not within a character of several bytes.
+  while (most < name.size() && (static_cast<unsigned char>(name[most]) & 0xc0U) == 0x80) --most;
+  const std::string begin = name.substr(0, most);
+  for (std::size_t number = used.size(); !is_column_name(name) || !used.insert(name).second; ++number)
+    name = begin + "~" + std::to_string(number);
   return name;
 }
 

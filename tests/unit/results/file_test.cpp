@@ -97,6 +97,29 @@ TEST_F(ResultsFile, DifferenceIsSeen) {
   EXPECT_EQ(example::difference(a, b), "cases[1].metrics[0].values");
 }
 
+TEST_F(ResultsFile, TablesOfTelemetryHaveNamesWhateverThoseOfTheirParts) {
+  Results r = example::write(file_, 1);
+  const auto node = static_cast<std::int32_t>(r.entities.size());
+  std::string umlauts(59, 'n');  // byte 60 is in the midst of one
+  for (int i = 0; i < 15; ++i) umlauts += "\u00e4";
+  // The last is what the second would be called.
+  for (const std::string& name : {umlauts, umlauts, umlauts.substr(0, 59) + "~1",
+                                  umlauts.substr(0, 59) + "~2", umlauts.substr(0, 59) + "~3", std::string()})
+    r.entities.push_back({"node", name, "hostname", name + std::to_string(r.entities.size()), 0, -1});
+  r.telemetry.clear();
+  for (std::int32_t row = node; row < static_cast<std::int32_t>(r.entities.size()); ++row)
+    r.telemetry.push_back({row, {0, 1}, {{"power", {row * 1.0, 1}}}, {{"power", "W"}}});
+  const unsigned patience = ::alarm(60);  // it went round in circles
+  save(r, file_, true);
+  ::alarm(patience);
+  const Results read = load(file_);
+  ASSERT_EQ(read.telemetry.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(read.telemetry[i].entity, node + static_cast<int>(i));
+    EXPECT_EQ(read.telemetry[i].number.at("power")[0], node + static_cast<int>(i));
+  }
+}
+
 TEST_F(ResultsFile, WithoutAnyCase) {
   Writer::create(file_, example::start(), false).finish(example::verdict(0), "aborted");
   EXPECT_EQ(load(file_).info.state, "aborted");
