@@ -253,11 +253,14 @@ class Launches {
   void keep_for_resume() {
     const Attempt& last = attempts_.back();
     if (last.unnamed) drop(files_.file(1));
-    // Killed between the file and the removal of what it was made from.
-    if (const auto owner = files_.new_owner(); last.file && owner && !results::is_running(*owner))
+    std::error_code none;
+    const bool planned = last.partial && fs::exists(partial() / "plan.json", none);
+    // Killed between the file and the removal of what it was made from, or before it had a plan.
+    if (const auto owner = files_.new_owner();
+        (last.file || (last.partial && !planned)) && owner && !results::is_running(*owner))
       drop(partial());
-    if (last.partial) results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
-    const bool in_place = last.partial || (!last.file && fs::path(resume_) == partial());
+    if (planned) results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
+    const bool in_place = planned || (!last.file && fs::path(resume_) == partial());
     // In place only what is not taken over into a new file (Config::carries_over).
     if (in_place && excluded_.empty() && config_.exclude.empty() && config_.only.empty()) {
       resume_ = partial().string();

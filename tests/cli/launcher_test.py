@@ -147,6 +147,26 @@ mkdir r.h5.partial && echo '{{"host":"gone","pid":1,"run_id":"x","start":1}}' >r
         self.assertRegex(self.assay("inspect", "r.h5").stdout, "(?m)^state +complete$", result.stdout + result.stderr)
         self.assertNotIn("r.h5.partial", self.left_behind())
 
+    def test_a_launch_that_dies_before_its_plan_is_stored_does_not_stop_the_next_one(self):
+        for made in ("", " && mkdir r.h5.partial/cases"):
+            with self.subTest(made=made):
+                launcher = self.dir / "launcher.sh"
+                launcher.write_text(f"""#!/bin/sh
+if mkdir first 2>/dev/null; then
+  mkdir r.h5.partial{made} && echo '{{"host":"gone","pid":1,"run_id":"x","start":1}}' >r.h5.partial/owner
+  exit 1
+fi
+exec {harness.MPIEXEC} -n 2 "$@"
+""")
+                launcher.chmod(0o755)
+                result = self.assay("run", "--suites", "selftest", "--selftest.cases", "pass", "--level", "smoke", "--out", "r.h5",
+                                    "--launcher", str(launcher))
+                self.assert_code(result, 0)
+                self.assertIn("launching again", result.stderr)
+                self.assertEqual(self.left_behind(), ["first", "launcher.sh", "r.h5"])
+                (self.dir / "first").rmdir()
+                (self.dir / "r.h5").unlink()
+
     def test_a_launcher_that_cannot_start(self):
         run = ["run", "--suites", "selftest", "--quiet", "--out", "r.h5"]
         self.assert_code(self.assay(*run, "--launcher", "no-such-launcher"), 4)
