@@ -122,6 +122,7 @@ int cli_main(int argc, char** argv) noexcept {
     // A reader of our output that goes away must not end a run; write errors are handled where they happen.
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // what is written beyond a limit of file sizes fails with a reason
+    std::signal(SIGCHLD, SIG_DFL);  // where a parent has it ignored, no child can be waited for
     if (argc > 1 && std::string(argv[1]) == "run") select_blas_core(argv);
     return static_cast<int>(cli::dispatch(argc, argv));
   } catch (const Error& e) {

@@ -6,7 +6,9 @@ import io
 import json
 import os
 import shutil
+import signal
 import stat
+import subprocess
 
 import harness
 from temporary_folder import temporary_folder
@@ -22,6 +24,15 @@ class Files(harness.CliTest):
         result = harness.execute([harness.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass,skip",
                                   "--quiet", "--out", str(cls.good)], cls.good.parent)
         assert result.returncode == 3, result.stderr
+
+    def test_a_parent_that_ignores_the_ends_of_children(self):
+        for args, code in ((["inspect", self.good], 0), (["schema", "--check", self.good], 0), (["verdict", self.good], 3),
+                           (["run", "--suites", "selftest", "--selftest.cases", "pass", "--level", "smoke", "--out", "r.h5"], 0)):
+            with self.subTest(args=args):
+                result = subprocess.run([harness.ASSAY, *map(str, args)], cwd=self.dir, env={**os.environ, **harness.LAUNCH}, timeout=90,
+                                        capture_output=True, text=True, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+                self.assert_code(result, code)
+                self.assertNotIn("internal error", result.stderr)
 
     def test_missing(self):
         for reader in READERS:
