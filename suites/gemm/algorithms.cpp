@@ -97,8 +97,10 @@ Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& devic
     }
     text = world.broadcast_text(text, 0);
     if (text.empty()) continue;
+    const Found found = found_from(text);
+    Choice& choice = choices[name] = {found.shape, "own:", 0};  // the shape is that of all, whatever happens
     try {
-      choices[name] = adopt(c, found_from(text), seed, device);
+      choice = adopt(c, found, seed, device);
     } catch (const Error&) {
       // As above.
     }

@@ -232,6 +232,9 @@ void declare(const GemmWork& work, Context& context) {
 }  // namespace
 
 void run_throughput(const Case& c, const Choice* choice, Context& context) {
+  if (choice == nullptr && c.parameters.contains("search"))  // on all ranks alike
+    return context.record.set_state(results::CaseState::skip,
+                                    "no shape to multiply: the search found none in the time for it");
   const GemmWork work = work_from(c);
   const GemmShape planned = choice != nullptr ? choice->shape : work.shape();
   GemmShape shape = planned;

@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/system.hpp"
 #include "suite/suite.hpp"
 
@@ -69,6 +71,9 @@ class HookedDevice final : public Device {
 
   bool gpu = false;  ///< says that it is one
 
+  std::function<GemmAlgorithm()> tuned;  ///< what its library is fastest with; empty: it chooses by itself
+  bool refuses_algorithms = false;
+
   std::string_view kind() const noexcept override { return gpu ? "cuda" : "host"; }
   bool has_own_memory() const noexcept override { return gpu; }
   std::string description() const override { return "hooked"; }
@@ -81,6 +86,12 @@ class HookedDevice final : public Device {
   void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override {
     if (!drop_gemm) host_->matmul(type, shape, a, b, c);
     if (after_gemm) after_gemm(c);
+  }
+  std::optional<GemmAlgorithm> tune(NumType, const Matmul&, const void*, const void*, void*) override {
+    return tuned ? std::optional(tuned()) : std::nullopt;
+  }
+  void set_algorithm(NumType, const Matmul&, const GemmAlgorithm&) override {
+    if (refuses_algorithms) throw Error(ErrorKind::device, "this device cannot");
   }
   TrainOps* train_ops() noexcept override { return host_->train_ops(); }
   double fma_peak(NumType type, double) override { return host_->fma_peak(type, 0.001); }
