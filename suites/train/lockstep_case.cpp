@@ -8,7 +8,7 @@ namespace assay::train {
 namespace {
 
 /// All ranks train the same model on the same data, without communication: every gradient and every parameter
-/// must have the same bits everywhere.
+/// must have the same bits on all equal devices.
 class Lockstep {
  public:
   Lockstep(const Case& c, Context& context)
@@ -16,7 +16,7 @@ class Lockstep {
         context_(context),
         work_(fitted(work_from(c, context.device), c.seconds / 8, context)),
         replica_(work_, context),
-        trust_(context),
+        trust_(context, Alike::equal_devices),
         begin_s_(now_s()) {
     for (const Bucket& bucket : replica_.gpt().table().buckets())
       names_.push_back("the gradients of " + bucket.name);
@@ -26,11 +26,13 @@ class Lockstep {
     StepLog::declare(context_.record);
     context_.record.declare_integers("digest_gradient", {"sample", "bucket"}, {0, names_.size()});
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
+    context_.record.declare_integers("threads", {}, {});
     for (int step = 0; step < work_.steps; ++step)
       if (!train(step)) break;
     auto& row = log_.write(context_, static_cast<double>(work_.preset.tokens()));
     row.integers["digest_gradient"] = gradient_digests_;
     row.integers["digest_parameter"] = parameter_digests_;
+    row.integers["threads"] = {static_cast<std::uint64_t>(context_.device.threads())};
     std::string buckets;
     for (const Bucket& bucket : replica_.gpt().table().buckets())
       buckets += (buckets.empty() ? "" : ",") + bucket.name;

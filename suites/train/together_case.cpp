@@ -23,7 +23,7 @@ class Together {
         rates_(measured(planned_, context)),
         work_(with_pressure(planned_, rates_.gemm, rates_.bus, context.world.size())),
         replica_(work_, context),
-        trust_(context),
+        trust_(context, Alike::all),
         reducer_(replicas_of(context), replica_.gpt(), progress_of(context)),
         begin_s_(now_s()) {}
 

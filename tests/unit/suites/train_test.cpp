@@ -196,8 +196,10 @@ class Scripted final : public fakes::SelfCommunicator {
   std::uint64_t others_;
 };
 
-/// Rank 1 of `ranks` saw `seen` where all others saw 5, and `repeated` when it tried again.
-CaseRecord trusted(int ranks, std::uint64_t seen, std::uint64_t repeated, train::Outcome& outcome) {
+/// Rank 1 of `ranks` saw `seen` where all others saw 5, and `repeated` when it tried again. The others have
+/// devices of another kind.
+CaseRecord trusted(int ranks, std::uint64_t seen, std::uint64_t repeated, train::Outcome& outcome,
+                   train::Alike alike = train::Alike::all) {
   const Config config;
   const Topology topology = fakes::cluster({1, ranks, 1, 8});
   const EntityTable entities(topology);
@@ -212,8 +214,9 @@ CaseRecord trusted(int ranks, std::uint64_t seen, std::uint64_t repeated, train:
                   entities.device_of_rank(1)};
   std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks), 5);
   all[1] = seen;
-  outcome = train::Trust(context).check(7, all, {"the parameters"}, false,
-                                        [&] { return std::vector<std::uint64_t>{repeated}; });
+  outcome = train::Trust(context, alike)
+                .check(7, all, {"the parameters"}, alike == train::Alike::equal_devices,
+                       [&] { return std::vector<std::uint64_t>{repeated}; });
   return record;
 }
 
@@ -242,6 +245,21 @@ TEST(TrainTrust, TellsTransientFromPersistentAndSettlesTies) {
   EXPECT_EQ(record.miscompares_, 0u);
   EXPECT_EQ(record.state_, results::CaseState::fail);
   EXPECT_TRUE(outcome.lasting);
+}
+
+TEST(TrainTrust, ADeviceThatNoOtherEqualsIsHeldAgainstItsOwnRepetition) {
+  train::Outcome outcome;
+  CaseRecord record = trusted(3, 6, 6, outcome, train::Alike::equal_devices);
+  EXPECT_EQ(record.miscompares_, 0U) << "another processor rounds in another way by right";
+  EXPECT_EQ(record.state_, results::CaseState::pass);
+  EXPECT_FALSE(outcome.lasting);
+
+  record = trusted(3, 6, 7, outcome, train::Alike::equal_devices);
+  EXPECT_EQ(outcome.mine, 1);
+  EXPECT_EQ(record.records_.at(0).expected, 7U);
+
+  record = trusted(2, 6, 6, outcome, train::Alike::equal_devices);
+  EXPECT_EQ(record.state_, results::CaseState::pass) << record.reason_;
 }
 
 TEST(TrainCases, CheckpointsRestartBitByBitAndLeaveNothing) {
