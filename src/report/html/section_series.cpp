@@ -191,6 +191,14 @@ std::string strata_table(const Page& page) {
              rows, 40);
 }
 
+/// Whether two series tell the rates of parts of one kind at the same work: those of ranks and of NUMA
+/// domains differ by how many of them a node has.
+bool comparable(const verdict::Series& a, const verdict::Series& b) {
+  return a.suite == b.suite && a.metric == b.metric && a.kind == b.kind && a.first != nullptr &&
+         b.first != nullptr && a.first->traits.has_value() == b.first->traits.has_value() &&
+         (!a.first->traits || a.first->traits->operation == b.first->traits->operation);
+}
+
 /// The same metric of the same case with one device of a node at work and with all: their ratio.
 std::string contention(const Page& page) {
   std::vector<std::vector<Cell>> rows;
@@ -198,8 +206,7 @@ std::string contention(const Page& page) {
     if (!alone.judged || !alone.name.ends_with("-alone") || alone.rows.empty()) continue;
     const std::string together = alone.name.substr(0, alone.name.size() - 5) + "together";
     for (const auto& s : page.in.judgement.series) {
-      if (s.suite != alone.suite || s.metric != alone.metric || s.name != together || s.rows.empty())
-        continue;
+      if (s.name != together || s.rows.empty() || !comparable(alone, s)) continue;
       const double a = median(medians_of(alone)), b = median(medians_of(s));
       rows.push_back({cell(s.full(), "wide"), number_cell(format_quantity(a, s.unit)),
                       number_cell(format_quantity(b, s.unit)),

@@ -117,6 +117,25 @@ TEST(Page, TheBoundOfPartsOfTwoKindsIsThatOfTheSlowerKind) {
   for (const Json& bound : data["sweeps"][0]["bound"]) EXPECT_NEAR(bound.get<double>(), 2e9, 1e5);
 }
 
+TEST(Page, AloneAndTogetherAreComparedForPartsOfOneKindAndOneOperation) {
+  const auto page_of = [](const char* kind, const char* operation) {
+    auto r = fabricate::cluster(8);
+    for (const bool together : {false, true}) {
+      const auto rows = fabricate::rows_of_kind(r, together ? kind : "device");
+      auto& c = fabricate::add_case(r, "memory", together ? "triad-together" : "triad-alone", "bandwidth",
+                                    "B/s", results::Better::higher, together ? kind : "device", rows,
+                                    std::vector<double>(rows.size(), together ? 25e9 : 100e9), 12);
+      c.traits = results::CaseTraits{together ? operation : "stream", !together, false};
+    }
+    const Made made(std::move(r));
+    return report::page_html(made.input());
+  };
+  const char* title = "Alone against together";
+  EXPECT_THAT(page_of("device", "stream"), HasSubstr(title));
+  EXPECT_THAT(page_of("numa", "stream"), testing::Not(HasSubstr(title))) << "a rank and a NUMA domain";
+  EXPECT_THAT(page_of("device", "together"), testing::Not(HasSubstr(title)));
+}
+
 TEST(Page, OfManyValuesOfTheEnvironmentTheMostFrequentAreShown) {
   auto r = fleet(8);
   for (int i = 0; i < 6; ++i)
