@@ -210,6 +210,11 @@ class PulseRun {
                                                         : results::not_taken);
       row.values["lag"].push_back(done.flops > 0 ? done.first_s - times_[i].begin_s : train.period_s);
     }
+    if (std::ranges::none_of(done_, [](const Done& done) { return done.flops > 0; }))
+      context_.record.set_state(
+          results::CaseState::incomplete,
+          context_.entities.rows()[static_cast<std::size_t>(context_.device_entity)].name +
+              " came too late for every pulse");
     const PowerSwing swing = power_swing(energy, full);
     row.values["power_high"] = {swing.high_w};
     row.values["power_low"] = {swing.low_w};

@@ -103,6 +103,16 @@ TEST(Assemble, AMeasuredNanIsAnErrorThatNamesTheEntity) {
   EXPECT_NE(bundle.data.reason.find("node07/cores1"), std::string::npos) << bundle.data.reason;
 }
 
+TEST(Assemble, AMetricThatNeedNotBeThereMayLackSamples) {
+  const Topology topology = two_ranks();
+  EntityTable entities(topology);
+  CaseRecord record = record_of(entities.device_of_rank(1), {1, std::nan(""), 3});
+  for (auto& metric : record.metrics_) metric.required = false;
+  const auto bundle = assemble(a_case(), {record}, entities, "id");
+  EXPECT_EQ(bundle.data.state, results::CaseState::pass) << bundle.data.reason;
+  EXPECT_EQ(bundle.data.find("throughput")->values[2], 3.0);
+}
+
 TEST(Assemble, TheWorstStateOfTheRanksWinsAndMiscomparesAdd) {
   const Topology topology = two_ranks();
   EntityTable entities(topology);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "suites/burn/burn_metrics.hpp"
 #include "suites/burn/burn_plan.hpp"
 #include "suites/burn/burn_suite.hpp"
 #include "suites/burn/schedule.hpp"
@@ -24,6 +25,9 @@ TEST(BurnPlan, AllThreadsOfARankFillItsMemory) {
   EXPECT_DOUBLE_EQ(fill_rate(fakes::cluster({1, 64, 1, 2})), 5e8) << "a thread's rate, and no less";
   EXPECT_DOUBLE_EQ(fill_rate(fakes::cluster({1, 1, 1, 4})), 2e9);
 }
+
+/// A NaN of a required metric makes its case an error.
+TEST(BurnMetrics, APulseMayBeMissed) { EXPECT_FALSE(metrics().of("pulse", "throughput").required); }
 
 TEST(BurnSchedule, RanksBeginOneAfterTheOtherAndBurnEquallyLong) {
   constexpr double duration = 100, ramp = 10;
