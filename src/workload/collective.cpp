@@ -2,13 +2,17 @@
 #include "workload/collective.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 
 #include "base/error.hpp"
 #include "transport/device_collectives.hpp"
 
 namespace assay::workload {
 namespace {
+
+constexpr std::size_t most_primed_bytes = 4096;
 
 bool shared_out(Op operation) noexcept { return operation != Op::all_reduce && operation != Op::broadcast; }
 
@@ -145,11 +149,24 @@ void Collective::call(std::size_t slot) {
 }
 
 void Collective::prime() {
-  if (whole_ * sizeof(float) > 4096) return;
+  if (whole_ * sizeof(float) > most_primed_bytes) return;
   call(first_);
-  if (!mode_.in_place) return;
-  fill_slot(first_);
+  spoil(first_);
+  if (mode_.in_place) fill_slot(first_);
   if (device_ != nullptr) device_->synchronize();
+}
+
+/// What a timed operation leaves there must be its own.
+void Collective::spoil(std::size_t slot) {
+  if (operation_ == Op::broadcast && comm_.rank() == 0) return;  // it holds the input
+  float* out = mode_.in_place ? reinterpret_cast<float*>(arena_.data() + slot * stride_) : output(slot);
+  const std::size_t bytes = (mode_.in_place ? whole_ : output_count()) * sizeof(float);
+  std::array<std::byte, most_primed_bytes> nans;
+  nans.fill(std::byte{0xff});
+  if (device_ == nullptr)
+    std::memcpy(out, nans.data(), bytes);
+  else
+    device_->copy_to_device(out, nans.data(), bytes);
 }
 
 void Collective::call_all(std::uint64_t repetitions) {

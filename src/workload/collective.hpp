@@ -61,7 +61,8 @@ class Collective {
   /// New inputs for the next run of `repetitions`.
   void prepare(std::uint64_t repetitions);
   /// Untimed, after prepare(): small operations cost a few hundred nanoseconds, of which the first call after
-  /// other work (data, checks) would be a tenth for cold code. Large ones are left alone.
+  /// other work (data, checks) would be a tenth for cold code. Large ones are left alone. What it leaves in
+  /// the slot is overwritten.
   void prime();
   void run(std::uint64_t repetitions);
   /// Checks the last result in every slot that the last run wrote.
@@ -80,6 +81,7 @@ class Collective {
   float* input(std::size_t slot) noexcept;
   float* output(std::size_t slot) noexcept;
   void fill_slot(std::size_t slot);
+  void spoil(std::size_t slot);
   void call_all(std::uint64_t repetitions);
   void record(std::uint64_t repetitions);
   std::size_t input_count() const noexcept;
