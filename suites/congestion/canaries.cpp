@@ -30,23 +30,38 @@ Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::
   return {std::move(series.batch_s), std::move(series.start_s), exchange.wrong(), 0};
 }
 
+namespace {
+
+/// One number carries the check and the wish to end: 2^40 is beyond any sum of the others.
+constexpr double end_mark = 1099511627776.0;
+
+}  // namespace
+
+double sum_part(int rank, std::size_t i, bool over) noexcept {
+  return rank + static_cast<double>(i) + (over && rank == 0 ? end_mark : 0.0);
+}
+
+SumRead read_sum(double sum, int ranks, std::size_t i) noexcept {
+  const double n = ranks;
+  const bool last = sum >= end_mark;
+  return {last, sum - (last ? end_mark : 0.0) != n * (n - 1) / 2 + n * static_cast<double>(i)};
+}
+
 Samples watch_sum(Communicator& comm, double seconds) {
-  // One number carries the check and the wish to end: 2^40 is beyond any sum of the others.
-  constexpr double stop = 1099511627776.0;
-  const double begin = now_s(), n = comm.size(), ranks_sum = n * (n - 1) / 2;
+  const double begin = now_s();
   Samples samples;
   for (std::size_t i = 0; i < most_samples; ++i) {
     while (now_s() < begin + seconds * static_cast<double>(i) / static_cast<double>(most_samples))
       sched_yield();
-    const double mine = comm.rank() + static_cast<double>(i) + (now_s() > begin + seconds ? stop : 0.0);
+    const double mine = sum_part(comm.rank(), i, now_s() > begin + seconds);
     double sum = 0;
     const double t0 = now_s();
     comm.all_reduce(&mine, &sum, 1, DataType::fp64, ReduceOp::sum);
     samples.seconds.push_back(now_s() - t0);
     samples.start_s.push_back(t0);
-    const double stops = static_cast<double>(static_cast<std::int64_t>(sum / stop));
-    samples.wrong_sums += sum - stops * stop != ranks_sum + n * static_cast<double>(i) ? 1 : 0;
-    if (stops > 0) break;
+    const SumRead read = read_sum(sum, comm.size(), i);
+    samples.wrong_sums += read.wrong ? 1 : 0;
+    if (read.last) break;
   }
   return samples;
 }

@@ -22,6 +22,13 @@ struct Samples {
 Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena,
                    std::uint64_t key, double seconds, double deadline_s);
 Samples watch_sum(Communicator& comm, double seconds);
+/// What a rank adds to sum `i`, and what the sum says. Rank 0 alone marks the last one, when its time is
+/// `over`: marks of thousands of ranks would leave no bits for the check.
+double sum_part(int rank, std::size_t i, bool over) noexcept;
+struct SumRead {
+  bool last = false, wrong = false;
+};
+SumRead read_sum(double sum, int ranks, std::size_t i) noexcept;
 
 /// How many times longer operations take under congestion: means, and 99th percentiles.
 struct Impact {
