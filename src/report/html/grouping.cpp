@@ -16,14 +16,26 @@
 namespace assay::report {
 namespace {
 
-/// "latency-8-node" -> "latency-*-node" and 8, by the first part of the name that is a number; no star: none
+/// Whether a number in the name of its case is its size: others number the paths of storage. Of cases of
+/// other tools nothing but the name may tell.
+bool is_size(const verdict::Series& s, double number) {
+  if (s.first == nullptr) return false;
+  for (const char* key : {"bytes", "n"}) {
+    const auto it = s.first->parameters.find(key);
+    if (it != s.first->parameters.end() && it->is_number()) return it->get<double>() == number;
+  }
+  return s.is_imported();
+}
+
+/// "latency-8-node" -> "latency-*-node" and 8, by the first part of the name that is a size; no star: none
 /// is.
-std::pair<std::string, double> starred(const std::string& name) {
+std::pair<std::string, double> starred(const verdict::Series& s) {
+  const std::string& name = s.name;
   for (std::size_t from = 0; from < name.size();) {
     const std::size_t dash = std::min(name.find('-', from), name.size());
     double number = 0;
     const auto [end, error] = std::from_chars(name.data() + from, name.data() + dash, number);
-    if (from > 0 && error == std::errc{} && end == name.data() + dash && number > 0)
+    if (from > 0 && error == std::errc{} && end == name.data() + dash && number > 0 && is_size(s, number))
       return {name.substr(0, from) + "*" + name.substr(dash), number};
     from = dash + 1;
   }
@@ -190,7 +202,7 @@ std::vector<Sweep> sweeps_of(const verdict::Judgement& j) {
   std::vector<std::vector<std::pair<double, const verdict::Series*>>> groups;
   std::vector<Sweep> sweeps;
   for (const auto& s : j.series) {
-    const auto [name, size] = starred(s.name);
+    const auto [name, size] = starred(s);
     if (size <= 0 || s.rows.empty() || s.unit == "count" || !s.judged) continue;
     const std::string title = s.suite + "/" + name + ":" + s.metric;
     const auto [it, fresh] = known.try_emplace(title, groups.size());

@@ -19,8 +19,7 @@ struct ByNumber {
   }
 };
 
-/// Series that differ by the number in their case name alone, such as a message size, in the order of that
-/// number.
+/// Series that differ by the size in their case name alone, bytes or columns, in the order of that size.
 struct Sweep {
   std::string title, unit;  ///< "allreduce/allreduce-world-*-mpi:busbw"
   bool higher_is_better = true;

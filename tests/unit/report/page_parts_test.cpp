@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "report/html/grouping.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/svg.hpp"
 #include "tests/unit/report/page_made.hpp"
@@ -104,7 +105,8 @@ TEST(Page, TheBoundOfPartsOfTwoKindsIsThatOfTheSlowerKind) {
   for (const int size : {1024, 4096, 16384}) {
     const std::string name = "copy-" + std::to_string(size) + "-together";
     fabricate::add_case(r, "memory", name, "bandwidth", "B/s", results::Better::higher, "device",
-                        fabricate::rows_of_kind(r, "device"), std::vector<double>(8, 1e9), 12);
+                        fabricate::rows_of_kind(r, "device"), std::vector<double>(8, 1e9), 12)
+        .parameters["bytes"] = size;
     for (const double rate : {2e9, 3e9})
       baseline.values.push_back({"memory/" + name + ":bandwidth", "memory" + name, rate < 3e9 ? "A" : "B",
                                  std::log(rate), 0, 8, 0});
@@ -115,6 +117,25 @@ TEST(Page, TheBoundOfPartsOfTwoKindsIsThatOfTheSlowerKind) {
   const Json data = data_of(report::page_html(made.input()));
   ASSERT_EQ(data["sweeps"].size(), 1U);
   for (const Json& bound : data["sweeps"][0]["bound"]) EXPECT_NEAR(bound.get<double>(), 2e9, 1e5);
+}
+
+TEST(Page, ANumberOfAPathIsNoSize) {
+  const auto sweeps = [](bool sizes) {
+    auto r = fabricate::cluster(8);
+    const auto rows = fabricate::rows_of_kind(r, "node");
+    for (int number = 1; number <= 4; ++number) {
+      auto& c = fabricate::add_case(r, "storage", "local-write-" + std::to_string(number), "bandwidth", "B/s",
+                                    results::Better::higher, "node", rows, std::vector<double>(8, 1e9), 12);
+      if (sizes)
+        c.parameters["bytes"] = number;
+      else
+        c.parameters["path_index"] = number - 1;
+    }
+    const Made made(std::move(r));
+    return report::sweeps_of(made.judgement).size();
+  };
+  EXPECT_EQ(sweeps(false), 0U);
+  EXPECT_EQ(sweeps(true), 1U);
 }
 
 TEST(Page, AloneAndTogetherAreComparedForPartsOfOneKindAndOneOperation) {

@@ -23,7 +23,8 @@ TEST(StillPage, HasEverySectionWithPicturesAndTablesAndNoScript) {
     for (std::size_t i = 0; i < rows.size(); ++i)
       values.push_back(1e11 * fabricate::wobble(i) * (i == 3 ? 0.7 : 1));
     fabricate::add_case(r, "memory", "copy-" + std::to_string(size) + "-together", "bandwidth", "B/s",
-                        results::Better::higher, "device", rows, values, 12);
+                        results::Better::higher, "device", rows, values, 12)
+        .parameters["bytes"] = size;
   }
   r.telemetry.push_back({rows.front(), {0, 1, 2}, {{"clock", {1e9, 2e9, 1e9}}}, {{"clock", "Hz"}}});
   const verdict::Options options;

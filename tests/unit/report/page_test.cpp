@@ -146,7 +146,8 @@ TEST(Page, SweepShowsBoundAndEarlierRun) {
       for (std::size_t i = 0; i < rows.size(); ++i)
         values.push_back(rate * size * fabricate::wobble(i) * (i == 3 ? 0.6 : 1));
       fabricate::add_case(r, "memory", "copy-" + std::to_string(size) + "-together", "bandwidth", "B/s",
-                          results::Better::higher, "device", rows, values, 12);
+                          results::Better::higher, "device", rows, values, 12)
+          .parameters["bytes"] = size;
     }
     r.info.run_id = id;
     return r;
