@@ -56,14 +56,7 @@ std::string coverage_line(const results::Results& results) {
   for (const auto& [pair, use] : coverage.nodes) bytes += use.bytes;
   std::string text =
       fmt::format("links: {} of {:.0f} pairs of nodes", coverage.nodes.size(), coverage.node_pairs);
-  const auto own = [&](std::int32_t row) {
-    const std::string whole = entity_name(results, row);
-    return whole.substr(whole.rfind('/') + 1);
-  };
-  const auto along =
-      static_cast<std::size_t>(std::count_if(coverage.nics.begin(), coverage.nics.end(), [&](const auto& n) {
-        return own(n.first.first) == own(n.first.second);
-      }));
+  const std::size_t along = coverage.along_rails;
   if (coverage.nic_pairs > 0) text += fmt::format(", {} of {:.0f} pairs of NICs", along, coverage.nic_pairs);
   if (coverage.nics.size() > along) text += fmt::format(" and {} across rails", coverage.nics.size() - along);
   std::vector<std::string> idle;

@@ -77,6 +77,12 @@ class Collector {
     }
   }
 
+  void count_rails() {
+    const auto own = [&](std::int32_t row) { return last_part(j_.entities.name(row)); };
+    out_.along_rails = static_cast<std::size_t>(std::ranges::count_if(
+        out_.nics, [&](const auto& n) { return own(n.first.first) == own(n.first.second); }));
+  }
+
   /// Where a node has several NICs, those that moved something meanwhile.
   void add_counters() {
     std::map<std::string, bool> sends;  // whether a case is one of messages
@@ -127,6 +133,7 @@ LinkCoverage link_coverage(const results::Results& results) {
   Collector collector(j, coverage);
   collector.possible();
   for (const auto& c : results.cases) collector.add(c);
+  collector.count_rails();
   collector.add_counters();
   return coverage;
 }

@@ -24,6 +24,7 @@ struct LinkCoverage {
   using Rows = std::pair<std::int32_t, std::int32_t>;  ///< of /entities, the smaller first
   std::map<Rows, LinkUse> nodes;                       ///< that were measured
   std::map<Rows, LinkUse> nics;  ///< that were measured by themselves, or are the only ones of their nodes
+  std::size_t along_rails = 0;   ///< of `nics`: both ends have one name
   double node_pairs = 0, nic_pairs = 0;  ///< there are; of NICs: of one name on two nodes
   /// Of a NIC and its switch, where a topology was given; with no bytes where nothing is known to have gone
   /// over it. Where several NICs of a node may have carried a message, what they moved by their own counters

@@ -202,8 +202,9 @@ std::string coverage_of(const Page& page) {
     return used;
   };
   add("pairs of nodes", coverage.nodes.size(), coverage.node_pairs, "");
-  add("pairs of NICs of one name",
-      std::min(coverage.nics.size(), static_cast<std::size_t>(coverage.nic_pairs)), coverage.nic_pairs, "");
+  const std::size_t across = coverage.nics.size() - coverage.along_rails;
+  add("pairs of NICs of one name", coverage.along_rails, coverage.nic_pairs,
+      across > 0 ? fmt::format("not counted: {} pairs across rails, which carried messages", across) : "");
   const std::size_t cables =
       counted(coverage.cables, [&](std::int32_t row) { return page.in.judgement.entities.name(row); });
   add("cables from NIC to switch", cables, static_cast<double>(coverage.cables.size()),

@@ -58,6 +58,19 @@ results::Results linked(int nodes, const std::set<std::string>& slow, int nics =
   return r;
 }
 
+TEST(Claims, PairsAcrossRailsAreNoPairsOfOneName) {
+  auto r = linked(4, {}, 2);
+  r.inventory["nic"].entity = fabricate::rows_of_kind(r, "nic");
+  auto& c = fabricate::first_case(r);
+  c.metrics.push_back({"payload", "B", results::Better::none, false, results::Role::covariate, false,
+                       std::vector<double>(c.entity.size(), 100)});
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  EXPECT_THAT(page, HasSubstr("12 of 12 pairs of NICs and 12 across rails"));
+  EXPECT_THAT(page, HasSubstr("<td>pairs of NICs of one name</td><td class=\"num\">12</td>"));
+  EXPECT_THAT(page, HasSubstr("not counted: 12 pairs across rails"));
+}
+
 TEST(Claims, AFindingSaysHowItWasConfirmed) {
   auto r = fleet(8, 0.7);
   r.errors.push_back({"memory/triad-together", fabricate::row_named(r, "node1/cores0-1"), 1, 2, 3, 4, 0});

@@ -71,6 +71,7 @@ TEST(LinkCoverage, CountsPairsAndSaysWhatCarriedNothing) {
 TEST(LinkCoverage, PairsAcrossRailsCountApart) {
   const auto r = fleet(4, {{"node0/eth0", "node1/eth0"}, {"node0/eth0", "node2/eth1"}});
   EXPECT_THAT(report::coverage_line(r), HasSubstr(", 1 of 12 pairs of NICs and 1 across rails, "));
+  EXPECT_EQ(verdict::link_coverage(r).along_rails, 1U);
 }
 
 TEST(LinkCoverage, WhereANodeHasSeveralNicsTheirCountersTell) {
