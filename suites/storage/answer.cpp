@@ -14,8 +14,6 @@
 namespace assay::storage {
 namespace {
 
-std::atomic<supervisor::Heartbeat*> marked{nullptr};
-
 /// Part of the name of a directory that is made to see whether the server answers.
 constexpr const char* no_run = "0000000000000000";
 
@@ -49,21 +47,6 @@ std::vector<std::string> silent_ones(const std::vector<std::string>& directories
     ++child;
   }
   return silent;
-}
-
-WorkOnFiles::WorkOnFiles(supervisor::Heartbeat* heartbeat) : heartbeat_(heartbeat) {
-  if (heartbeat_ != nullptr) heartbeat_->call = supervisor::Call::files;
-  marked = heartbeat_;
-}
-
-WorkOnFiles::~WorkOnFiles() {
-  marked = nullptr;
-  if (heartbeat_ != nullptr) heartbeat_->call = supervisor::Call::none;
-  files_answered();
-}
-
-void files_answered() noexcept {
-  if (supervisor::Heartbeat* heartbeat = marked) heartbeat->calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace assay::storage

@@ -12,64 +12,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process_stat.hpp"
 #include "base/random.hpp"
 #include "base/system.hpp"
+#include "suite/folder_owner.hpp"
 #include "suites/storage/refused.hpp"
 
 namespace assay::storage {
 namespace {
 
-constexpr const char* prefix = "assay-storage-";
+constexpr const char* suite = "storage";
 constexpr const char* file_prefix = "data-";
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw Refused(path + ": cannot " + what, errno);
-}
-
-std::string boot_id() {
-  const std::string text = read_text("/proc/sys/kernel/random/boot_id").value_or("");
-  return fmt::format("{:08x}", static_cast<std::uint32_t>(hash_text(text)));
-}
-
-std::string pid_namespace() {
-  struct stat info {};
-  return ::stat("/proc/self/ns/pid", &info) == 0 ? fmt::format("{:x}", info.st_ino) : "0";
-}
-
-/// When a process that has not ended began, in clock ticks since boot; 0 where there is none.
-std::uint64_t start_of(const std::string& process) {
-  const auto stat = process_stat(process);
-  return stat && !stat->ended() ? stat->start : 0;
-}
-
-/// Seconds since 1970 at which this machine was started.
-double boot_time() {
-  timespec now{}, up{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  ::clock_gettime(CLOCK_BOOTTIME, &up);
-  return static_cast<double>(now.tv_sec - up.tv_sec);
-}
-
-/// Host names go into names of files: letters, digits, dots; a minus separates.
-std::string plain(std::string text) {
-  for (char& c : text)
-    if (!(std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.')) c = '_';
-  return text.substr(0, 64);
-}
-
-template <typename T>
-bool read_number(const std::string& text, T& value, int base = 10) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc{} && end == text.data() + text.size();
 }
 
 /// Names in a directory, whose descriptor stays open.
@@ -120,41 +80,6 @@ int Descriptor::close() noexcept {
 }
 int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
 
-std::string Owner::name() const {
-  return fmt::format("{}{}-{}-{}-{}-{}-{}{}", prefix, host, boot, pid_namespace, pid, start, run,
-                     number > 0 ? fmt::format("-{}", number) : "");
-}
-
-Owner Owner::self(const std::string& run) {
-  return {plain(host_name()), boot_id(), storage::pid_namespace(), ::getpid(), start_of("self"), run, 0};
-}
-
-Owner Owner::parse(const std::string& name) {
-  if (!name.starts_with(prefix)) return {};
-  std::vector<std::string> parts;
-  for (std::size_t at = std::strlen(prefix); at <= name.size();) {
-    const std::size_t end = std::min(name.find('-', at), name.size());
-    parts.push_back(name.substr(at, end - at));
-    at = end + 1;
-  }
-  if ((parts.size() != 6 && parts.size() != 7) || parts[5].size() != 16) return {};
-  Owner owner{parts[0], parts[1], parts[2], 0, 0, parts[5], 0};
-  std::uint64_t run = 0;
-  if (parts.size() == 7 && (!read_number(parts[6], owner.number) || owner.number < 1)) return {};
-  if (!read_number(parts[3], owner.pid) || !read_number(parts[4], owner.start) ||
-      !read_number(parts[5], run, 16))
-    return {};
-  return owner;
-}
-
-bool Owner::surely_dead(double modified) const {
-  const Owner here = self(run);
-  if (pid <= 0 || host != here.host) return false;
-  if (boot != here.boot) return modified < boot_time();  // else another machine of this name
-  if (pid_namespace != here.pid_namespace) return false;
-  return start_of(std::to_string(pid)) != start;
-}
-
 std::uint64_t reserve_bytes(std::uint64_t total) noexcept {
   return std::max(total / 10, std::uint64_t{5} << 30);
 }
@@ -173,7 +98,7 @@ Folder::Folder(const std::string& parent, const std::string& run, const std::opt
   if (expected) expect_file_system(parent, *expected);
   // A directory of an earlier case stays where its removal failed: that must not stop this one.
   constexpr int most_names = 100;
-  for (Owner owner = Owner::self(run);; ++owner.number) {
+  for (FolderOwner owner = FolderOwner::self(suite, run);; ++owner.number) {
     name_ = owner.name();
     path_ = parent + "/" + name_;
     if (::mkdirat(parent_.get(), name_.c_str(), 0700) == 0) break;
@@ -254,7 +179,7 @@ int remove_leftovers(const std::string& parent, std::optional<pid_t> pid) {
   if (!folder) return 0;
   int removed = 0;
   for (const std::string& name : entries(folder.get())) {
-    const Owner owner = Owner::parse(name);
+    const FolderOwner owner = FolderOwner::parse(suite, name);
     if (owner.pid <= 0 || owner.pid != pid.value_or(owner.pid)) continue;
     const Descriptor own(::openat(folder.get(), name.c_str(), directory_flags | O_NOFOLLOW));
     struct stat info {};

@@ -31,25 +31,6 @@ class Descriptor {
   int fd_;
 };
 
-/// Who made a directory, as its name says: assay-storage-<host>-<boot>-<pid namespace>-<pid>-<start>-<run>,
-/// and -<number> where earlier names of the process are taken.
-struct Owner {
-  std::string host, boot, pid_namespace;
-  std::int64_t pid = 0;
-  std::uint64_t start = 0;  ///< of the process, in clock ticks since boot
-  std::string run;          ///< 16 hexadecimal digits
-  int number = 0;
-
-  std::string name() const;
-  /// This process.
-  static Owner self(const std::string& run);
-  /// Of such a name; `pid` is 0 where it is none.
-  static Owner parse(const std::string& name);
-  /// True where it is certain that the process is no more: one of this host and this pid namespace that is
-  /// not running, or of an earlier boot, before which its directory was last `modified` (seconds since 1970).
-  bool surely_dead(double modified) const;
-};
-
 struct Space {
   std::uint64_t total = 0, available = 0;
 };

@@ -15,7 +15,7 @@
 
 #include "base/clock.hpp"
 #include "measure/sizing.hpp"
-#include "suites/storage/answer.hpp"
+#include "suite/work_on_files.hpp"
 #include "suites/storage/engine.hpp"
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/folder.hpp"

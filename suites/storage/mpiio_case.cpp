@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
-#include "suites/storage/answer.hpp"
+#include "suite/work_on_files.hpp"
 #include "suites/storage/device_meter.hpp"
 #include "suites/storage/group_case.hpp"
 #include "suites/storage/hdf5_file.hpp"

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/system.hpp"
+#include "suite/work_on_files.hpp"
 #include "suites/storage/answer.hpp"
 #include "suites/storage/checkpoint_case.hpp"
 #include "suites/storage/cufile.hpp"
@@ -138,7 +139,7 @@ void StorageSuite::prepare(const std::vector<Case>& cases, const Config& config,
 }
 
 void StorageSuite::run(const Case& c, Context& context) {
-  const storage::WorkOnFiles work(context.heartbeat);
+  const WorkOnFiles work(context.heartbeat);
   expect_answers(c, context);
   run_answering(c, context);
 }

@@ -17,7 +17,7 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "measure/sizing.hpp"
-#include "suites/storage/answer.hpp"
+#include "suite/work_on_files.hpp"
 #include "suites/storage/refused.hpp"
 
 namespace assay::storage {

@@ -13,6 +13,7 @@
 
 #include "base/child_process.hpp"
 #include "base/error.hpp"
+#include "suite/folder_owner.hpp"
 #include "suites/storage/folder.hpp"
 #include "suites/storage/local_file.hpp"
 
@@ -85,15 +86,15 @@ TEST_F(StorageFolder, FollowsNoLinkOut) {
   const fs::path outside = dir_ / "outside";
   fs::create_directory(outside);
   std::ofstream(outside / "data-precious") << "x";
-  Owner dead = Owner::self(run);
+  FolderOwner dead = FolderOwner::self("storage", run);
   dead.pid = 999999999;
   fs::create_symlink(outside, dir_ / dead.name());
   EXPECT_EQ(remove_leftovers(dir_), 0);
   EXPECT_TRUE(fs::exists(outside / "data-precious"));
-  fs::create_symlink(outside, dir_ / Owner::self(run).name());
-  EXPECT_EQ(Folder(dir_, run).path(), (dir_ / Owner::self(run).name()).string() + "-1")
+  fs::create_symlink(outside, dir_ / FolderOwner::self("storage", run).name());
+  EXPECT_EQ(Folder(dir_, run).path(), (dir_ / FolderOwner::self("storage", run).name()).string() + "-1")
       << "the name is taken by a link";
-  fs::remove(dir_ / Owner::self(run).name());
+  fs::remove(dir_ / FolderOwner::self("storage", run).name());
   Folder folder(dir_, run);
   fs::create_symlink(outside / "new", fs::path(folder.path()) / "data-x");
   EXPECT_THROW(folder.create("x", false, false), Error);
@@ -151,14 +152,15 @@ TEST_F(StorageFolder, AfterKillsNothingStaysWithTheNextStart) {
 
 TEST_F(StorageFolder, LeftoversOfTheLivingAndOfOthersStay) {
   const Folder alive(dir_, run);
-  Owner other = Owner::self(run);
+  FolderOwner other = FolderOwner::self("storage", run);
   other.host = "elsewhere";
   fs::create_directory(dir_ / other.name());
-  Owner caged = Owner::self(run);
+  FolderOwner caged = FolderOwner::self("storage", run);
   caged.pid_namespace = "1";
   caged.pid = 999999999;
   fs::create_directory(dir_ / caged.name());
-  Owner namesake = Owner::self(
+  FolderOwner namesake = FolderOwner::self(
+      "storage",
       run);  // a machine of the same name, started at another time: its directory is younger than our boot
   namesake.boot = "00000000";
   fs::create_directory(dir_ / namesake.name());
@@ -171,19 +173,19 @@ TEST_F(StorageFolder, LeftoversOfTheLivingAndOfOthersStay) {
 }
 
 TEST(StorageOwner, NameIsReadBack) {
-  const Owner self = Owner::self(run);
-  EXPECT_EQ(Owner::parse(self.name()).name(), self.name());
-  Owner second = self;
+  const FolderOwner self = FolderOwner::self("storage", run);
+  EXPECT_EQ(FolderOwner::parse("storage", self.name()).name(), self.name());
+  FolderOwner second = self;
   second.number = 2;
   EXPECT_EQ(second.name(), self.name() + "-2");
-  EXPECT_EQ(Owner::parse(second.name()).name(), second.name());
-  EXPECT_EQ(Owner::parse(self.name() + "-x").pid, 0);
+  EXPECT_EQ(FolderOwner::parse("storage", second.name()).name(), second.name());
+  EXPECT_EQ(FolderOwner::parse("storage", self.name() + "-x").pid, 0);
   EXPECT_EQ(self.pid, ::getpid());
   EXPECT_GT(self.start, 0u);
   for (const char* text :
        {"", "assay-storage-", "assay-storage-a-b-c-1-2", "assay-storage-a-b-c-x-2-0123456789abcdef",
         "assay-storage-a-b-c-1-2-0123456789abcdeg", "assay-storage-a-b-c-1-2-3-0123456789abcdef"})
-    EXPECT_EQ(Owner::parse(text).pid, 0) << text;
+    EXPECT_EQ(FolderOwner::parse("storage", text).pid, 0) << text;
 }
 
 TEST(StorageSpace, ReserveIsKept) {
