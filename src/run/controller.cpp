@@ -236,7 +236,7 @@ class RunController final : public supervisor::Controller {
   }
 
   std::string shared_path(int case_index) const override {
-    const bool shared = plan_.cases[static_cast<std::size_t>(case_index)].stage == Stage::world;
+    const bool shared = plan_.cases[static_cast<std::size_t>(case_index)].stage >= Stage::world;
     return shared ? directories(case_index) : "";
   }
 

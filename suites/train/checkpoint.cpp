@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "kernels/digest.hpp"
 #include "measure/cold.hpp"
+#include "suite/work_on_files.hpp"
 
 namespace assay::train {
 namespace {
@@ -45,6 +46,7 @@ class File {
       const ssize_t n = ::write(fd_, data.data(), std::min(piece, data.size()));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) fail(path_, "write");
+      files_answered();
       data = data.subspan(static_cast<std::size_t>(n));
     }
   }
@@ -55,6 +57,7 @@ class File {
       const ssize_t n = ::read(fd_, data.data() + total, std::min(piece, data.size() - total));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) fail(path_, "read");
+      files_answered();
       if (n == 0) break;
       total += static_cast<std::size_t>(n);
     }
@@ -62,6 +65,7 @@ class File {
   }
   void sync() {
     if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, "sync");
+    files_answered();
   }
   /// Lets go of cached pages, so that reading meets the storage. A hint.
   void forget() noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }

@@ -9,7 +9,9 @@
 #include "base/system.hpp"
 #include "measure/cold.hpp"
 #include "suite/partner.hpp"
+#include "suite/work_on_files.hpp"
 #include "suites/train/checkpoint.hpp"
+#include "suites/train/checkpoint_folder.hpp"
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_work.hpp"
 
@@ -60,10 +62,8 @@ class CheckpointCase {
   void run() {
     declare();
     const fs::path root = context_.config.options.text("train.scratch");
-    const std::string name = context_.world.broadcast_text(
-        fmt::format("assay-train-{:016x}-{}", context_.config.seed, static_cast<long long>(now_s() * 1e6)),
-        0);
-    folder_ = root / name;
+    const bool keep = context_.config.options.flag("train.keep");
+    folder_ = root / context_.world.broadcast_text(folder_name(context_.config.seed, keep), 0);
     Failure failure;
     try {
       write_and_restart();
@@ -93,12 +93,14 @@ class CheckpointCase {
     if (!fs::is_directory(root, none))
       throw Error(ErrorKind::resource,
                   fmt::format("{}: --train.scratch: '{}' is no directory", host_name(), root.string()));
+    remove_leftovers(root);
     fs::create_directory(folder_);
   }
 
   void write_and_restart() {
     Failure failure;
     failure.guarded([&] {
+      const WorkOnFiles work(context_.heartbeat);
       if (first()) make_folder();
     });
     failure.agree(context_.world);
@@ -158,6 +160,7 @@ class CheckpointCase {
     const fs::path folder = checkpoint(step);
     const double begin = now_s();
     stage_out();
+    const WorkOnFiles work(context_.heartbeat);
     Failure failure;
     failure.guarded([&] {
       if (first()) fs::create_directories(folder);
@@ -278,6 +281,7 @@ class CheckpointCase {
     std::vector<std::byte> mine(shard_bytes_);
     Failure failure;
     failure.guarded([&] {
+      const WorkOnFiles work(context_.heartbeat);
       if (!is_done(checkpoint(from)))
         throw Error(ErrorKind::resource, "checkpoint: " + checkpoint(from).string() + ": has no DONE marker");
       read_shard(shard_path(checkpoint(from), world.rank()), static_cast<std::uint64_t>(from), world.rank(),
@@ -303,6 +307,7 @@ class CheckpointCase {
   /// Nothing is left behind unless asked.
   void clean() noexcept {
     if (!first() || context_.config.options.flag("train.keep")) return;
+    const WorkOnFiles work(context_.heartbeat);
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
   }

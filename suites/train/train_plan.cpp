@@ -205,6 +205,7 @@ class Planner {
         static_cast<double>(with_layers(model, c.parameters.value("layers", model.layers)).parameters());
     c.parameters["steps"] = 3 * every;
     c.parameters["every"] = every;
+    c.parameters["path"] = options_.text("train.scratch");
     // A step each, those after the restart again; a disk of 50 MB/s for all ranks together.
     c.seconds = 5 * every * step_s(c) + 6 * bytes / 5e7;
     c.min_seconds = c.seconds;

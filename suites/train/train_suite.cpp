@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "suites/train/checkpoint_folder.hpp"
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_plan.hpp"
 #include "suites/train/train_work.hpp"
@@ -92,6 +93,13 @@ void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, D
     ++tuned.products;
     if (found) tuned.algorithms.push_back(word_of(p.product, *found));
   }
+}
+
+std::function<void(pid_t)> TrainSuite::clean_up(const Config& config) const {
+  if (!config.options.has("train.scratch")) return {};
+  return [scratch = config.options.text("train.scratch")](pid_t killed) {
+    train::remove_leftovers(scratch, killed);
+  };
 }
 
 void TrainSuite::run(const Case& c, Context& context) {

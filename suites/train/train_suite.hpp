@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ class TrainSuite final : public Suite {
   void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
                const std::function<bool()>& go_on) override;
   void run(const Case& c, Context& context) override;
+  std::function<void(pid_t)> clean_up(const Config& config) const override;
 
  private:
   /// Of a model's products; no algorithm where the library chooses by itself or time was over.

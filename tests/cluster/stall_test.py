@@ -72,6 +72,20 @@ class Stalls(cluster.ClusterTest):
         self.assertEqual({c.split("/")[-1] for c, state in run.states().items() if state == "pass"}, {"shared-easy-write-0", "shared-easy-read-0"}, said)
         self.assertEqual(self.told(run), {("cluster", "WARN", "hang")}, said)
 
+    def test_a_stall_amid_checkpoints_of_training_accuses_no_node(self):
+        launch = self.cluster.start(["-n", self.HOSTS], "run", "--level", "quick", "--suites", "train", "--cases", "train/tiny-checkpoint",
+                                    "--train.scratch", self.path, "--train.checkpoint-every", 20, "--seed", 7, "--out", "r.h5", cwd=self.dir)
+        self.freeze_amid(launch)
+        timer = threading.Timer(25, freeze, ("--unfreeze", self.path))
+        timer.start()
+        result = launch.finish(120)
+        timer.join()
+        run = Results(self.dir / "r.h5")
+        said = " ".join((result.stdout + result.stderr).split())
+        self.assertRegex(said, rf"{self.path} did not answer for 2\d s on [123] nodes? in train/tiny-checkpoint, and then did")
+        self.assertEqual(self.accused(run), set(), said)
+        self.assertEqual(run.states()["train/tiny-checkpoint"], "pass", said)
+
     def test_a_server_that_is_gone_is_named_and_no_node(self):
         launch = self.start("--suites", "storage", "--cases", "storage/shared-easy-write-0")
         self.freeze_amid(launch)

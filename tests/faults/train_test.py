@@ -2,10 +2,13 @@
 """Wrong bits, slow ranks and bad file systems in training: found in their step, and named."""
 
 import os
+import signal
 import subprocess
+import time
 
 import common
 import h5py
+import harness
 import numpy as np
 from temporary_folder import temporary_folder
 
@@ -84,6 +87,23 @@ class Training(common.FaultTest):
             apart = median[1] > 1.2 * behind and median[1] - behind > 8 * (behind - ahead)
             self.assertFalse(apart, f"its own samples stand apart, and nobody says so: {texts} {seen}")
         self.skipTest(f"noise: a rank made four times as slow is not apart by its samples: {seen}")
+
+    def test_a_killed_run_leaves_no_checkpoint(self):
+        scratch = self.dir / "scratch"
+        scratch.mkdir()
+        command = [harness.MPIEXEC, "-n", 2, harness.ASSAY, "run", "--level", "quick", "--suites", "train", "--cases", "train/tiny-checkpoint",
+                   "--train.scratch", scratch, "--train.checkpoint-every", 100, "--train.batch", 1, "--quiet", "--out", "r.h5"]
+        with subprocess.Popen(list(map(str, command)), cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while not list(scratch.glob("*/step-*/DONE")) and process.poll() is None:
+                time.sleep(0.005)
+            maker = int(os.listdir(scratch)[0].split("-")[5])  # assay-train-<host>-<boot>-<pid namespace>-<pid>
+            os.kill(maker, signal.SIGKILL)
+            process.wait(60)
+        end = time.monotonic() + 20
+        while os.listdir(scratch) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(os.listdir(scratch), [])
 
     def test_every_metric_follows_its_formula(self):
         """As suites/train/README.md gives it, recomputed from the samples in the file."""
