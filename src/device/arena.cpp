@@ -5,66 +5,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <limits>
 #include <string>
 
 #include "base/bounds.hpp"
+#include "base/cgroup.hpp"
 #include "base/error.hpp"
-#include "base/system.hpp"
 #include "base/units.hpp"
 
 namespace assay {
-namespace {
-
-constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-
-std::size_t read_number(const std::string& path, std::size_t otherwise) {
-  std::ifstream file(path);
-  std::size_t value = 0;
-  return file >> value ? value : otherwise;
-}
-
-/// Path of this process in the hierarchy of `controller` ("" for version 2), as /proc/self/cgroup has it.
-std::string cgroup_path(const std::string& controller) {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    if (line.substr(first + 1, second - first - 1) == controller) return line.substr(second + 1);
-  }
-  return "/";
-}
-
-std::size_t left(std::size_t limit, std::size_t used) {
-  return limit == unlimited ? unlimited : limit - std::min(limit, used);
-}
-
-std::size_t cgroup_left() {
-  std::size_t least = unlimited;
-  // Inside a container the path names a folder of the host, and the limits lie at the mount point itself.
-  for (const std::string& path : {cgroup_path(""), std::string("/")}) {
-    const std::string folder = "/sys/fs/cgroup" + path + "/";
-    least = std::min(least, left(read_number(folder + "memory.max", unlimited),
-                                 read_number(folder + "memory.current", 0)));
-  }
-  for (const std::string& path : {cgroup_path(controller_of("memory.limit_in_bytes")), std::string("/")}) {
-    const std::string folder = "/sys/fs/cgroup/memory" + path + "/";
-    least = std::min(least, left(read_number(folder + "memory.limit_in_bytes", unlimited),
-                                 read_number(folder + "memory.usage_in_bytes", 0)));
-  }
-  return least;
-}
-
-}  // namespace
-
-std::size_t available_memory_bytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("MemAvailable:", 0) == 0)
-      return std::min(cgroup_left(), std::size_t{std::stoull(line.substr(13))} * 1024);
-  return cgroup_left();
-}
 
 void Arena::release() noexcept {
   if (base_ != nullptr) munmap(base_, size_);

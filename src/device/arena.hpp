@@ -35,10 +35,6 @@ class Arena {
   std::size_t size_ = 0;
 };
 
-/// Memory that a new allocation may still use: the least of MemAvailable and what the memory cgroup (v1 or
-/// v2) leaves.
-std::size_t available_memory_bytes();
-
 /// Calls f(begin, end) for the element ranges of one thread's share of an array of `count` elements at
 /// `data`: the granules it owns, in ascending (or, `down`, descending) order. Granules that do not make a
 /// full round of all threads are cut into equal parts instead, so that no thread gets more than 64 bytes

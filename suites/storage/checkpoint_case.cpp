@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/cgroup.hpp"
 #include "base/clock.hpp"
-#include "device/arena.hpp"
 #include "measure/statistics.hpp"
 #include "suites/storage/device_meter.hpp"
 #include "suites/storage/group_case.hpp"

@@ -126,8 +126,6 @@ TEST(ArenaMemory, IsZeroAlignedAndWhole) {
   ASSERT_GE(arena.bytes().size(), (std::size_t{13} << 20) + 5);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.bytes().data()) % (3 * Arena::granule_bytes), 0u);
   for (const std::byte b : arena.bytes()) ASSERT_EQ(b, std::byte{0});
-  EXPECT_GT(available_memory_bytes(), std::size_t{1} << 20);
-  EXPECT_LT(available_memory_bytes(), std::size_t{1} << 50);
 }
 
 }  // namespace
