@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::int64_t kTypeLoopback = 772, kTypeInfiniband = 32;  // ARPHRD_* of /sys/class/net/*/type
 
-bool is_pci_address(const std::string& name) {
-  return name.size() >= 12 && name[4] == ':' && name[7] == ':' && name[10] == '.';
-}
-
 // The nearest PCI function on the path of a device (a virtio interface is one level below its function).
 std::string pci_address(const std::string& device) {
   std::string path = sysfs::real_path(device);
@@ -23,7 +19,7 @@ std::string pci_address(const std::string& device) {
     const auto slash = path.rfind('/');
     if (slash == std::string::npos) break;
     const std::string name = path.substr(slash + 1);
-    if (is_pci_address(name)) return name;
+    if (sysfs::is_pci_function(name)) return name;
     path.resize(slash);
   }
   return {};

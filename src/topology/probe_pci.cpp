@@ -14,10 +14,6 @@
 namespace assay {
 namespace {
 
-bool is_function(const std::string& name) {
-  return name.size() >= 12 && name[4] == ':' && name[7] == ':' && name[10] == '.';
-}
-
 // Class code of PCI Code and ID Assignment, first two bytes: which links are worth a row.
 std::string class_name(std::int64_t code) {
   switch ((code >> 16) & 0xff) {
@@ -30,12 +26,15 @@ std::string class_name(std::int64_t code) {
   return two == 0x0108 ? "nvme" : two == 0x0604 ? "bridge" : "";
 }
 
-// Number of PCI functions above this one on the way to the root complex.
+// Number of PCI functions above this one on the way to its root complex, which may be inside of another one
+// ("pci10000:00" of Intel's VMD, itself a function).
 int depth(const std::string& real_path) {
   int count = -1;
   for (std::size_t start = 0; start < real_path.size();) {
     const auto slash = std::min(real_path.find('/', start), real_path.size());
-    if (is_function(real_path.substr(start, slash - start))) ++count;
+    const std::string name = real_path.substr(start, slash - start);
+    if (name.starts_with("pci") && sysfs::is_pci_function(name.substr(3) + ":00.0")) count = -1;
+    if (sysfs::is_pci_function(name)) ++count;
     start = slash + 1;
   }
   return count;
@@ -43,7 +42,7 @@ int depth(const std::string& real_path) {
 
 bool has_children(const std::string& directory) {
   const auto names = sysfs::entries(directory);
-  return std::any_of(names.begin(), names.end(), is_function);
+  return std::any_of(names.begin(), names.end(), sysfs::is_pci_function);
 }
 
 // Widths of 0, 63 and 255 and speeds of "Unknown" are a driver's way to say nothing.

@@ -2,6 +2,7 @@
 #include "topology/sysfs.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -78,6 +79,14 @@ std::string real_path(const std::string& path) {
   std::error_code error;
   const fs::path target = fs::canonical(path, error);
   return error ? std::string{} : target.string();
+}
+
+bool is_pci_function(const std::string& name) {
+  const auto colon = name.find(':');
+  if (colon == std::string::npos || colon < 4 || colon > 8) return false;
+  const bool hex = std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(colon),
+                               [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return hex && name.size() >= colon + 8 && name[colon + 3] == ':' && name[colon + 6] == '.';
 }
 
 std::vector<int> cpu_list(const std::string& path) {

@@ -35,6 +35,9 @@ std::string link_name(const std::string& path);
 /// The path with all links resolved; empty when it does not exist.
 std::string real_path(const std::string& path);
 
+/// Whether a name is the address of a PCI function: 0000:3b:00.0, behind Intel's VMD 10000:01:00.0.
+bool is_pci_function(const std::string& name);
+
 /// Parses a CPU list as the kernel writes it; empty for nonsense.
 std::vector<int> cpu_list(const std::string& path);
 
