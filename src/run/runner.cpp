@@ -120,8 +120,14 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
   if (all) {
     for (const auto& family : parts_.counters->unsupported_families())
       rows.push_back({"node", node, family, Json(), Json()});
-    for (const auto& source : parts_.counters->unsupported_sources())
+    for (const auto& source : parts_.counters->unsupported_sources()) {
       rows.push_back({source.entity_kind, source.entity_name, source.counter, Json(), Json()});
+      if (source.saturated)
+        record.launch_event("info", "uncovered",
+                            fmt::format("{}: {} is at its maximum and counts no further until it is cleared",
+                                        source.entity_name, source.counter),
+                            parts_.entities.find(source.entity_kind, source.entity_name));
+    }
     tell_unreadable(before, after, record);
   }
   for (std::size_t i = 0; i < after.size(); ++i) {

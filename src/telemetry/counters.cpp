@@ -55,6 +55,23 @@ std::string slot_of_label(const std::vector<Dimm>& dimms, const std::string& lab
   return {};
 }
 
+/// The kernel hands on PortCounters of the InfiniBand specification, whose fields have 4 to 32 bits and stay
+/// at their maximum until they are cleared. Adapters with wider ones pass these values by.
+struct PortCounter {
+  const char *file, *counter;
+  bool error;
+  double factor, most;
+};
+constexpr std::array port_counters = {
+    PortCounter{"port_rcv_data", "rx_bytes", false, 4, 0xffffffff},
+    PortCounter{"port_xmit_data", "tx_bytes", false, 4, 0xffffffff},
+    PortCounter{"port_rcv_errors", "port_rcv_errors", true, 1, 0xffff},
+    PortCounter{"symbol_error", "symbol_error", true, 1, 0xffff},
+    PortCounter{"link_downed", "link_downed", true, 1, 0xff},
+    PortCounter{"link_error_recovery", "link_error_recovery", true, 1, 0xff},
+    PortCounter{"local_link_integrity_errors", "local_link_integrity_errors", true, 1, 0xf},
+};
+
 bool worth_a_source(std::int64_t pci_class) {
   const std::int64_t base = (pci_class >> 16) & 0xff;
   return base == 0x02 || base == 0x03 || base == 0x12 || ((pci_class >> 8) & 0xffff) == 0x0108;
@@ -257,13 +274,14 @@ void CounterSet::add_fabric_ports(const std::string& node_name, const std::strin
     for (const std::string& port : sysfs::numbered(base + device + "/ports", "")) {
       const std::string directory = base + device + "/ports/" + port + "/counters/";
       const std::string entity = node_name + "/" + device + ":" + port;
-      for (const auto& [file, counter] :
-           {std::pair{"port_rcv_data", "rx_bytes"}, std::pair{"port_xmit_data", "tx_bytes"}}) {
-        add({"nic", entity, counter, false, ""}, {Format::integer, "", 4, {directory + file}});
-      }
-      for (const char* counter : {"port_rcv_errors", "symbol_error", "link_downed", "link_error_recovery",
-                                  "local_link_integrity_errors"}) {
-        add({"nic", entity, counter, true, ""}, {Format::integer, "", 1, {directory + counter}});
+      for (const PortCounter& c : port_counters) {
+        Source source{"nic", entity, c.counter, c.error, directory + c.file};
+        if (sysfs::number(source.path) == c.most) {
+          source.saturated = true;
+          unsupported_sources_.push_back(std::move(source));
+        } else {
+          add(std::move(source), {Format::integer, "", c.factor, {directory + c.file}});
+        }
       }
     }
   }

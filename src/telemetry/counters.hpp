@@ -16,9 +16,10 @@ class CounterSet {
  public:
   struct Source {
     std::string entity_kind, entity_name;  ///< of /entities: node, nic, dimm
-    std::string counter;  ///< e.g. edac_ce, aer_fatal, rx_errors; "aer_fatal:0000:3b:00.0" names a part
-    bool error = true;    ///< any increase is a fault or a warning; false for byte counters
-    std::string path;     ///< file it is read from, the first one where several are summed
+    std::string counter;     ///< e.g. edac_ce, aer_fatal, rx_errors; "aer_fatal:0000:3b:00.0" names a part
+    bool error = true;       ///< any increase is a fault or a warning; false for byte counters
+    std::string path;        ///< file it is read from, the first one where several are summed
+    bool saturated = false;  ///< was at its maximum from the start, where it stays until it is cleared
   };
   /// Finds what this node offers below `root` ("" = the real system). `node_name` prefixes entity names.
   static CounterSet probe(const std::string& node_name, const std::string& root = "");

@@ -177,5 +177,27 @@ TEST(Counters, InterfacesAndPorts) {
   EXPECT_FALSE(has(set, "n/lo", "rx_errors")) << "loopback has no wire";
 }
 
+TEST(Counters, APortCounterAtItsMaximumCountsNoFurther) {
+  Tree tree;
+  testing::add_fabric(tree, "mlx5_0", "3b", "InfiniBand", "400 Gb/sec (4X NDR)");
+  const std::string counters = "/sys/class/infiniband/mlx5_0/ports/1/counters/";
+  tree.file(counters + "symbol_error", "65535\n")
+      .file(counters + "link_downed", "255\n")
+      .file(counters + "link_error_recovery", "254\n")
+      .file(counters + "local_link_integrity_errors", "15\n")
+      .file(counters + "port_rcv_errors", "65536\n")
+      .file(counters + "port_rcv_data", "4294967295\n");
+  CounterSet set = CounterSet::probe("n", tree.root());
+  std::vector<std::string> saturated;
+  for (const auto& source : set.unsupported_sources())
+    if (source.saturated) saturated.push_back(source.entity_name + " " + source.counter);
+  EXPECT_THAT(saturated, ElementsAre("n/mlx5_0:1 rx_bytes", "n/mlx5_0:1 symbol_error",
+                                     "n/mlx5_0:1 link_downed", "n/mlx5_0:1 local_link_integrity_errors"));
+  EXPECT_FALSE(has(set, "n/mlx5_0:1", "symbol_error"));
+  EXPECT_EQ(set.read()[at(set, "n/mlx5_0:1", "port_rcv_errors")], 65536) << "an adapter with wider counters";
+  tree.file(counters + "link_error_recovery", "255\n");
+  EXPECT_EQ(set.read()[at(set, "n/mlx5_0:1", "link_error_recovery")], 255) << "an increase during the run";
+}
+
 }  // namespace
 }  // namespace assay
