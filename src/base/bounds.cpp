@@ -2,7 +2,6 @@
 #include "base/bounds.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -79,9 +78,8 @@ std::uint64_t free_address_space() noexcept {
 
 std::uint64_t stacks_bytes() noexcept {
   constexpr std::uint64_t without_limit = 2U << 20;  // what the C library takes then
-  cpu_set_t cpus;
   rlimit stack{};
-  const int count = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  const std::size_t count = std::max<std::size_t>(allowed_cpus().size(), 1);
   const bool limited = ::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur != RLIM_INFINITY;
   return static_cast<std::uint64_t>(count) * (limited ? stack.rlim_cur : without_limit);
 }

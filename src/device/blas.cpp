@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/affinity.hpp"
 #include "device/device.hpp"
 
 namespace assay {
@@ -74,10 +75,8 @@ void bind_blas_threads(const std::vector<int>& cpus) {
   if (bind == nullptr) return;
   // Its thread 0 is the first of its own workers; the caller, bound already, is none of them.
   for (std::size_t i = 1; i < cpus.size(); ++i) {
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    CPU_SET(cpus[i], &mask);
-    bind(static_cast<int>(i) - 1, sizeof mask, &mask);
+    CpuMask mask({cpus[i]});
+    bind(static_cast<int>(i) - 1, mask.bytes(), mask.get());
   }
 }
 

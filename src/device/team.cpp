@@ -7,8 +7,10 @@
 #include <string>
 #include <system_error>
 
+#include "base/affinity.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/system.hpp"
 
 namespace assay {
 namespace {
@@ -24,12 +26,7 @@ void pause_cpu() noexcept {
 }
 
 void bind(pthread_t thread, int cpu) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (cpu < 0 || cpu >= CPU_SETSIZE)
-    throw Error(ErrorKind::resource, "CPU " + std::to_string(cpu) + " does not exist");
-  CPU_SET(cpu, &mask);
-  if (pthread_setaffinity_np(thread, sizeof mask, &mask) != 0)
+  if (!bind_thread(thread, {cpu}))
     throw Error(ErrorKind::resource, "cannot bind a thread to CPU " + std::to_string(cpu));
 }
 
@@ -38,18 +35,15 @@ void bind(pthread_t thread, int cpu) {
 Team::Team(const std::vector<int>& cpus, bool pin) {
   if (cpus.empty()) throw Error(ErrorKind::internal, "a thread team needs at least one CPU");
   const std::set<int> distinct(cpus.begin(), cpus.end());
-  cpu_set_t allowed;
-  const bool known = pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) == 0;
-  spin_ = distinct.size() == cpus.size() &&
-          (!known || static_cast<std::size_t>(CPU_COUNT(&allowed)) >= cpus.size());
+  const std::vector<int> allowed = allowed_cpus();  // empty where they are not known
+  spin_ = distinct.size() == cpus.size() && (allowed.empty() || allowed.size() >= cpus.size());
   try {
     for (std::size_t i = 1; i < cpus.size(); ++i) {
       workers_.emplace_back([this, i] { work(static_cast<int>(i)); });
       if (pin) bind(workers_.back().native_handle(), cpus[i]);
     }
     if (pin) {
-      if (known) old_mask_ = allowed;
-      restore_mask_ = known;
+      old_cpus_ = allowed;
       bind(pthread_self(), cpus[0]);
     }
   } catch (const std::system_error& e) {
@@ -63,7 +57,7 @@ Team::Team(const std::vector<int>& cpus, bool pin) {
 
 Team::~Team() {
   stop();
-  if (restore_mask_) pthread_setaffinity_np(pthread_self(), sizeof old_mask_, &old_mask_);
+  if (!old_cpus_.empty()) bind_thread(pthread_self(), old_cpus_);
 }
 
 void Team::stop() noexcept {

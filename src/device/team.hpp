@@ -2,8 +2,6 @@
 // A fixed team of threads for fork and join. The caller is worker 0.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -38,9 +36,8 @@ class Team {
   void wait_while(std::atomic<int>& value, int old) const noexcept;
 
   std::vector<std::thread> workers_;
-  cpu_set_t old_mask_{};
-  bool restore_mask_ = false;
-  bool spin_ = true;  ///< false where threads share CPUs
+  std::vector<int> old_cpus_;  ///< of the calling thread; empty where they are not given back
+  bool spin_ = true;           ///< false where threads share CPUs
   const void* task_ = nullptr;
   Entry entry_ = nullptr;
   bool stopping_ = false;

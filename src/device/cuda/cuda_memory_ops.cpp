@@ -2,7 +2,6 @@
 #include "device/cuda/cuda_memory_ops.hpp"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/affinity.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "kernels/copy.hpp"
@@ -79,13 +79,9 @@ std::vector<int> cpus_of_domain(int numa) {
 }  // namespace
 
 bool run_on(const std::vector<int>& cpus, const std::function<void()>& work) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  for (const int cpu : cpus)
-    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &mask);
   bool bound = false;
   std::thread([&] {
-    bound = pthread_setaffinity_np(pthread_self(), sizeof mask, &mask) == 0;
+    bound = bind_thread(pthread_self(), cpus);
     if (bound) work();
   }).join();
   return bound;

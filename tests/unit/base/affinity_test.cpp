@@ -13,6 +13,16 @@
 namespace assay {
 namespace {
 
+TEST(CpuMask, HoldsCpusBeyondAFixedSet) {
+  const CpuMask mask({3, 1024, 5000});
+  ASSERT_GE(8 * mask.bytes(), 5001U);
+  EXPECT_EQ(CPU_COUNT_S(mask.bytes(), mask.get()), 3);
+  for (const std::size_t cpu : {3, 1024, 5000})
+    EXPECT_TRUE(CPU_ISSET_S(cpu, mask.bytes(), mask.get())) << cpu;
+  EXPECT_FALSE(bind_thread(pthread_self(), {5000})) << "this machine has none";
+  EXPECT_FALSE(bind_thread(pthread_self(), {}));
+}
+
 TEST(Affinity, AnyCpuWidensTheMaskOfThisThreadAndRestoresIt) {
   const std::vector<int> all = allowed_cpus();
   if (all.size() < 2) GTEST_SKIP() << "noise: one CPU";
