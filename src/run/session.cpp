@@ -199,7 +199,7 @@ class Session {
       if (!leader) return;
       const std::string& node = job_.topology.my_node().hostname;
       counters = CounterSet::probe(node);
-      counters.add_gpus(node, job_.nvml);
+      counters.add_gpus(node, job_.nvml, job_.topology.my_node().gpus);
       if (config_.telemetry_hz > 0)
         telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz);
     });

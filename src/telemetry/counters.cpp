@@ -130,7 +130,8 @@ CounterSet::Source CounterSet::gpu_source(const GpuCounters::Counter& counter) c
   return {"device", node_name_ + "/gpu" + std::to_string(counter.gpu), counter.name, counter.error, "NVML"};
 }
 
-void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml) {
+void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml,
+                          const std::vector<Gpu>& gpus) {
   if (nvml == nullptr) {
     unsupported_.emplace_back("nvml");
     return;
@@ -139,6 +140,13 @@ void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThre
   gpus_ = std::make_unique<GpuCounters>(std::move(nvml));
   for (const auto& counter : gpus_->counters()) sources_.push_back(gpu_source(counter));
   for (const auto& counter : gpus_->absent()) unsupported_sources_.push_back(gpu_source(counter));
+  if (gpus_->count() == 0) return;  // a driver that hangs: nothing is known
+  auto names = gpu_counter_names();
+  names.emplace_back("nvml_xid");
+  for (int gpu = gpus_->count(); gpu < std::ssize(gpus); ++gpu) {
+    if (!gpus[static_cast<std::size_t>(gpu)].unseen_by_nvml()) continue;
+    for (const std::string& name : names) unsupported_sources_.push_back(gpu_source({gpu, name, true}));
+  }
 }
 
 void CounterSet::add_edac(const std::string& node_name, const std::string& root) {

@@ -23,6 +23,8 @@ class GpuCounters {
   /// Finds out what can be read of the GPUs, which are numbered as in Node::gpus.
   explicit GpuCounters(std::shared_ptr<NvmlThread> thread);
 
+  /// GPUs that NVML shows; 0 where it does not answer.
+  int count() const noexcept { return gpus_; }
   /// Those that can be read; a read may add some at the end: an Xid never seen before, which was 0 until
   /// then.
   const std::vector<Counter>& counters() const noexcept { return counters_; }

@@ -86,6 +86,23 @@ void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectat
           node);
 }
 
+/// NVML shows the node's first rank those GPUs alone that it may use, where each rank is given its own.
+void check_nvml(Findings& out, const Topology& t, int node) {
+  const Node& n = t.nodes[static_cast<std::size_t>(node)];
+  std::string names;
+  std::int64_t unseen = 0;
+  for (std::size_t gpu = 0; gpu < n.gpus.size(); ++gpu)
+    if (n.gpus[gpu].unseen_by_nvml()) names += (unseen++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
+  const bool seen = std::any_of(n.gpus.begin(), n.gpus.end(), [](const Gpu& g) { return !g.name.empty(); });
+  if (unseen == 0 || !seen) return;
+  out.add("warn", "uncovered",
+          n.hostname + ": NVML does not show " + std::to_string(unseen) + " of " +
+              count_of(static_cast<std::int64_t>(n.gpus.size()), "GPU") + " (" + names +
+              ") to the node's first rank: nobody reads their error counters, Xids and throttling (let every "
+              "task see all GPUs of its node)",
+          node);
+}
+
 void check_singletons(Findings& out, const Topology& t, const LaunchEnvironment& env, int siblings) {
   if (env.launched && env.size > 0 && env.size != t.size()) {
     const std::string text = "the launcher (" + env.launcher + ") started " + count_of(env.size, "process") +
@@ -269,6 +286,7 @@ std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchEx
   check_singletons(out, topology, environment, sibling_singletons);
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
     check_gpus(out, topology, static_cast<int>(node), expectations);
+    if (!expectations.host_only) check_nvml(out, topology, static_cast<int>(node));
     if (topology.device_kind == "host") check_coverage(out, topology, static_cast<int>(node), expectations);
     check_load(out, topology, static_cast<int>(node), environment.oversubscribe_asked);
   }

@@ -83,6 +83,9 @@ struct Gpu {
 };
 
 /// Lists that equal nodes have in common are shared by them; what differs from node to node is apart.
+
+  /// Known from a rank that may use it alone, and no part of a GPU that NVML describes.
+  bool unseen_by_nvml() const noexcept { return name.empty() && pci.empty() && !uuid.starts_with("MIG"); }
 struct Node {
   std::string hostname, id, id_source;
   std::string cpu_model, cpu_vendor, microcode, kernel, kernel_cmdline, os, governor, board, bios, hypervisor;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/clock.hpp"
 #include "fake_gpus.hpp"
@@ -208,6 +209,23 @@ TEST(GpuCounters, DeltasOfWhatCanBeRead) {
   EXPECT_GE(after[index_of(set, "node07/gpu0", "nvml_energy_j")],
             before[index_of(set, "node07/gpu0", "nvml_energy_j")]);
   EXPECT_FALSE(set.sources()[index_of(set, "node07/gpu0", "nvml_energy_j")].error);
+}
+
+TEST(GpuCounters, ThoseOfGpusThatNvmlDoesNotShowAreUnsupported) {
+  FakeGpus fake;
+  Node node;
+  CounterSet set;
+  const auto thread = probe_gpus(node);
+  node.gpus.emplace_back().uuid = "GPU-of-another-rank";
+  node.gpus.emplace_back().uuid = "MIG-part";
+  set.add_gpus("node07", thread, node.gpus);
+  std::set<std::string> absent;
+  for (const auto& source : set.unsupported_sources())
+    if (source.entity_name != "node07/gpu0" && source.entity_name != "node07/gpu1")
+      absent.insert(source.entity_name + " " + source.counter);
+  EXPECT_EQ(absent.size(), gpu_counter_names().size() + 1);
+  EXPECT_TRUE(absent.contains("node07/gpu2 nvml_ecc_uncorrected"));
+  EXPECT_TRUE(absent.contains("node07/gpu2 nvml_xid"));
 }
 
 TEST(GpuCounters, XidsAreCountedFromTheFirst) {

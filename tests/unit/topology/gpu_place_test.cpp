@@ -221,6 +221,21 @@ TEST(GpuLaunch, FewerGpusThanExpectedAreAFaultOfTheNode) {
                   "launch-warn uncovered: a: 1 of 2 GPUs (gpu0) belong to no rank and are not measured"));
 }
 
+TEST(GpuLaunch, GpusThatOnlyTheirOwnRanksSeeHaveNoCounters) {
+  Node node = made_node("a", 1);
+  node.gpus[0].name = "NVIDIA H100";
+  const Topology t = discovered({node}, {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "GPU-x", {"GPU-x"}),
+                                         facts("a", 0, 2, "GPU-y", {"GPU-y"})});
+  EXPECT_THAT(told(t), ::testing::Contains(::testing::StartsWith(
+                           "launch-warn uncovered: a: NVML does not show 2 of 3 GPUs (gpu1, gpu2) to ")));
+  const Topology mig = discovered({node}, {facts("a", 0, 0, "MIG-1", {"MIG-1"})});
+  EXPECT_THAT(told(mig), ::testing::Not(::testing::Contains(::testing::HasSubstr("NVML does not show"))))
+      << "parts of a GPU that NVML shows";
+  node.gpus[0].name = "";
+  const Topology without = discovered({node}, {facts("a", 0, 0, "GPU-x", {"GPU-x"})});
+  EXPECT_THAT(told(without), ::testing::Not(::testing::Contains(::testing::HasSubstr("NVML does not show"))));
+}
+
 TEST(GpuLaunch, AGpuThatDoesNotAnswerIsAFaultOnAnyDevice) {
   Node node = made_node("a", 1);
   node.gpus_lost = {"GPU 1 of the driver does not answer"};
