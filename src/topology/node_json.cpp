@@ -24,6 +24,7 @@ void visit_nic(Self& n, Archive& a) {
   a("driver", n.driver), a("firmware", n.firmware), a("pci", n.pci), a("netdev", n.netdev);
   a("rate_bytes_per_s", n.rate_bytes_per_s), a("max_rate_bytes_per_s", n.max_rate_bytes_per_s);
   a("numa", n.numa), a("virtual_device", n.virtual_device);
+  a("addressed", n.addressed), a("bridge", n.bridge), a("lower", n.lower);
 }
 template <typename Self, typename Archive>
 void visit_link(Self& l, Archive& a) {

@@ -62,6 +62,9 @@ Found interface(const std::string& root, const std::string& name) {
     nic.pci = pci_address(device);
     nic.numa = numa_of_device(root, device, nic.pci);
   }
+  nic.bridge = sysfs::exists(directory + "/bridge");
+  for (const std::string& entry : sysfs::entries(directory))
+    if (entry.starts_with("lower_")) nic.lower.push_back(entry.substr(6));
   if (root.empty() && !nic.virtual_device) {
     EthtoolFacts facts = ethtool_facts(name);
     if (nic.driver.empty()) nic.driver = facts.driver;
@@ -125,9 +128,13 @@ void probe_nics(Node& node, const std::string& root) {
       add(fabric_port(root, device, port));
     }
   }
+  const auto addressed = addressed_interfaces(root);
   for (const std::string& name : sysfs::entries(root + "/sys/class/net")) {
     // /sys/class/net also holds files such as bonding_masters.
-    if (sysfs::exists(root + "/sys/class/net/" + name + "/type")) add(interface(root, name));
+    if (!sysfs::exists(root + "/sys/class/net/" + name + "/type")) continue;
+    Found found = interface(root, name);
+    found.nic.addressed = !addressed || addressed->contains(name);
+    add(std::move(found));
   }
 }
 

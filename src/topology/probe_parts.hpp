@@ -3,6 +3,8 @@
 // offered alone.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,10 @@ struct EthtoolFacts {
   double max_rate_bytes_per_s = unsupported;
 };
 EthtoolFacts ethtool_facts(const std::string& interface);
+
+/// Interfaces with an IPv4 address, or an IPv6 address that is valid beyond their link; below a `root` those
+/// that the file /addressed names. nullopt where that is not known.
+std::optional<std::set<std::string>> addressed_interfaces(const std::string& root);
 
 /// Environment variables that change what is measured, from NAME=VALUE texts: NCCL_*, UCX_*, OMP_*,
 /// OPENBLAS_* and those of OMPI_* that a person sets (not what the launcher writes for each process).

@@ -39,6 +39,9 @@ struct Nic {
   double max_rate_bytes_per_s = unsupported;  ///< capability, if known
   int numa = -1;
   bool virtual_device = false;  ///< no PCI or platform device behind it
+  bool addressed = true;  ///< of an interface: has an IP address beyond its link, or that was not looked at
+  bool bridge = false;
+  std::vector<std::string> lower;  ///< interfaces that it combines or rides on: ports of a bond, under a VLAN
   std::string
       netdev;  ///< of an InfiniBand or RoCE port: the network interface on it, listed as a NIC of its own
   std::string leaf, leaf_port, rack,
@@ -80,12 +83,12 @@ struct Gpu {
   std::string recovery_action;           ///< that the driver wants: "none", "reset", "reboot", ...
   std::string sram_threshold;            ///< of errors of on-chip memory: "exceeded" or "kept"
   int numa = -1;
-};
-
-/// Lists that equal nodes have in common are shared by them; what differs from node to node is apart.
 
   /// Known from a rank that may use it alone, and no part of a GPU that NVML describes.
   bool unseen_by_nvml() const noexcept { return name.empty() && pci.empty() && !uuid.starts_with("MIG"); }
+};
+
+/// Lists that equal nodes have in common are shared by them; what differs from node to node is apart.
 struct Node {
   std::string hostname, id, id_source;
   std::string cpu_model, cpu_vendor, microcode, kernel, kernel_cmdline, os, governor, board, bios, hypervisor;

@@ -71,7 +71,7 @@ std::vector<std::string> wanted_nics(const Config& config, const Topology& topol
   if (wanted == std::vector<std::string>{"all"}) return there;
   for (const std::string& nic : wanted)
     if (std::find(there.begin(), there.end(), nic) == there.end())
-      throw_usage("--p2p.nics: '" + nic + "' is no NIC that all nodes have up (there are: " +
+      throw_usage("--p2p.nics: '" + nic + "' is no NIC that all nodes have up, with an address (there are: " +
                   fmt::format("{}", fmt::join(there, ", ")) + ")");
   return wanted;
 }

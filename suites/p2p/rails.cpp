@@ -7,16 +7,34 @@
 namespace assay::p2p {
 namespace {
 
+/// Whether `holds` is true of the NIC or of one below it: a bond, a VLAN on the bond, a tunnel in the VLAN.
+template <typename Predicate>
+bool holds_down(const Node& node, const Nic& nic, const Predicate& holds, int depth = 0) {
+  constexpr int deepest = 8;
+  if (holds(nic)) return true;
+  return depth < deepest && std::any_of(node.nics.begin(), node.nics.end(), [&](const Nic& other) {
+           return std::find(nic.lower.begin(), nic.lower.end(), other.name) != nic.lower.end() &&
+                  holds_down(node, other, holds, depth + 1);
+         });
+}
+
 std::vector<const Nic*> usable(const Node& node) {
+  const auto up = [](const Nic& nic) { return nic.state == "up" && nic.kind != "loopback"; };
+  const auto of_port = [&](const Nic& nic) {
+    return std::any_of(node.nics.begin(), node.nics.end(),
+                       [&](const Nic& port) { return !port.netdev.empty() && port.netdev == nic.name; });
+  };
+  const auto open = [&](const Nic& nic) { return up(nic) && nic.addressed && !nic.bridge; };
+  const auto hardware = [&](const Nic& nic) { return up(nic) && !nic.virtual_device; };
+  const bool any_hardware = std::any_of(node.nics.begin(), node.nics.end(), hardware);
   std::vector<const Nic*> found;
   for (const Nic& nic : node.nics) {
-    const bool below = std::any_of(node.nics.begin(), node.nics.end(), [&](const Nic& port) {
-      return !port.netdev.empty() && port.netdev == nic.name;
-    });
-    if (nic.state == "up" && nic.kind != "loopback" && !below) found.push_back(&nic);
+    if (!open(nic) || holds_down(node, nic, of_port)) continue;
+    if (any_hardware && !holds_down(node, nic, hardware)) continue;
+    // The interface with the address carries what the ones above it send.
+    const auto carried = [&](const Nic& other) { return &other != &nic && open(other); };
+    if (!holds_down(node, nic, carried)) found.push_back(&nic);
   }
-  if (std::any_of(found.begin(), found.end(), [](const Nic* nic) { return !nic->virtual_device; }))
-    std::erase_if(found, [](const Nic* nic) { return nic->virtual_device; });
   return found;
 }
 

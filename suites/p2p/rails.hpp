@@ -20,9 +20,10 @@ struct Rail {
   std::vector<int> leaves;   ///< by node: which switch; -1 where no topology says
 };
 
-/// The NICs that every node has, in the order of the first node's: those that are up and no loopback. Left
-/// out are network interfaces on ports that are there as InfiniBand or RoCE, and devices without hardware
-/// where a node has others.
+/// The NICs that every node has, in the order of the first node's: those that are up and no loopback, and
+/// interfaces only if UCX can use them: with an IP address beyond their link, and no bridge. A bond or VLAN
+/// stands for the ports below it that have no address. Left out are network interfaces on ports that are
+/// there as InfiniBand or RoCE, and devices without hardware below them where a node has hardware.
 std::vector<Rail> rails(const Topology& topology);
 
 /// Nodes are matched as by cross_schedule, and one rank of each takes part.

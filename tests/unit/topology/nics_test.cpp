@@ -82,6 +82,35 @@ TEST(Nics, EthernetOnlyWithVirtualInterfaces) {
   EXPECT_EQ(physical_nics(node).size(), 2U);
 }
 
+TEST(Nics, WhatAnInterfaceRidesOnAndWhetherItHasAnAddress) {
+  Tree tree;
+  testing::add_ethernet(tree, "eth0", "18", 25000);
+  for (const char* name : {"bond0", "bond0.7", "br0"}) testing::add_virtual(tree, name, "1", "up");
+  tree.link("/sys/class/net/bond0/lower_eth0", "/sys/class/net/eth0")
+      .link("/sys/class/net/bond0.7/lower_bond0", "/sys/class/net/bond0")
+      .file("/sys/class/net/br0/bridge/bridge_id", "8000\n");
+  EXPECT_TRUE(find(probe_node(tree.root()), "eth0").addressed) << "where that is not known";
+  tree.file("/addressed", "bond0.7\nbr0\n");
+  const Node node = node_from_json(to_json(probe_node(tree.root())));
+  EXPECT_FALSE(find(node, "eth0").addressed);
+  EXPECT_TRUE(find(node, "eth0").lower.empty());
+  EXPECT_FALSE(find(node, "bond0").addressed);
+  EXPECT_EQ(find(node, "bond0").lower, std::vector<std::string>{"eth0"});
+  EXPECT_TRUE(find(node, "bond0.7").addressed);
+  EXPECT_EQ(find(node, "bond0.7").lower, std::vector<std::string>{"bond0"});
+  EXPECT_TRUE(find(node, "br0").bridge);
+  EXPECT_FALSE(find(node, "bond0").bridge);
+}
+
+TEST(Nics, ThisMachinesLoopbackHasAnAddress) {
+  const auto names = addressed_interfaces("");
+  ASSERT_TRUE(names.has_value());
+  for (const Nic& nic : probe_node().nics)
+    if (nic.kind == "loopback" && nic.state == "up") {
+      EXPECT_TRUE(names->contains(nic.name));
+    }
+}
+
 TEST(Nics, LoopbackOnly) {
   Tree tree;
   testing::add_virtual(tree, "lo", "772", "unknown");
@@ -107,6 +136,33 @@ TEST(PciLinks, CapabilityIsThatOfBothEnds) {
   EXPECT_EQ(node.pci_links[1].device_class, "nvme");
   EXPECT_DOUBLE_EQ(node.pci_links[1].speed_gt_s, 8);
   EXPECT_DOUBLE_EQ(node.pci_links[1].max_speed_gt_s, 16) << "this one is degraded";
+}
+
+TEST(PciLinks, ADriveBehindVmdIsBoundByItsSlot) {
+  Tree tree;
+  const std::string vmd = "/sys/devices/pci0000:00/0000:00:0e.0", port = vmd + "/pci10000:00/10000:00:02.0",
+                    drive = port + "/10000:01:00.0";
+  const auto link = [&](const std::string& directory, const char* pci_class, const char* most) {
+    tree.file(directory + "/class", std::string(pci_class) + "\n")
+        .file(directory + "/current_link_speed", "16.0 GT/s PCIe\n")
+        .file(directory + "/current_link_width", "4\n")
+        .file(directory + "/max_link_speed", std::string(most) + " GT/s PCIe\n")
+        .file(directory + "/max_link_width", "4\n");
+    tree.link("/sys/bus/pci/devices/" + directory.substr(directory.rfind('/') + 1), directory);
+  };
+  link(port, "0x060400", "16.0");
+  link(drive, "0x010802", "32.0");
+  const Node node = probe_node(tree.root());
+  ASSERT_EQ(node.pci_links.size(), 1U) << "a root port shows the link below it";
+  EXPECT_EQ(node.pci_links[0].address, "10000:01:00.0");
+  EXPECT_DOUBLE_EQ(node.pci_links[0].max_speed_gt_s, 16);
+}
+
+TEST(PciLinks, AddressesOfFunctions) {
+  for (const char* name : {"0000:3b:00.0", "10000:01:00.0", "abcdef01:ff:1f.7"})
+    EXPECT_TRUE(sysfs::is_pci_function(name)) << name;
+  for (const char* name : {"pci0000:00", "pci10000:00", "0000:3b:00", "000:3b:00.0", "0000:3b", "", "nvme0"})
+    EXPECT_FALSE(sysfs::is_pci_function(name)) << name;
 }
 
 TEST(Pci, NicsNearAGpu) {
@@ -138,33 +194,6 @@ TEST(Pci, NicsNearAGpu) {
   std::map<std::string, const PciLink*> of;
   for (const auto& link : node.pci_links) of[link.address] = &link;
   ASSERT_EQ(of.count("0000:03:00.0") + of.count("0000:41:00.0") + of.count("0000:81:00.0"), 3U);
-TEST(PciLinks, ADriveBehindVmdIsBoundByItsSlot) {
-  Tree tree;
-  const std::string vmd = "/sys/devices/pci0000:00/0000:00:0e.0", port = vmd + "/pci10000:00/10000:00:02.0",
-                    drive = port + "/10000:01:00.0";
-  const auto link = [&](const std::string& directory, const char* pci_class, const char* most) {
-    tree.file(directory + "/class", std::string(pci_class) + "\n")
-        .file(directory + "/current_link_speed", "16.0 GT/s PCIe\n")
-        .file(directory + "/current_link_width", "4\n")
-        .file(directory + "/max_link_speed", std::string(most) + " GT/s PCIe\n")
-        .file(directory + "/max_link_width", "4\n");
-    tree.link("/sys/bus/pci/devices/" + directory.substr(directory.rfind('/') + 1), directory);
-  };
-  link(port, "0x060400", "16.0");
-  link(drive, "0x010802", "32.0");
-  const Node node = probe_node(tree.root());
-  ASSERT_EQ(node.pci_links.size(), 1U) << "a root port shows the link below it";
-  EXPECT_EQ(node.pci_links[0].address, "10000:01:00.0");
-  EXPECT_DOUBLE_EQ(node.pci_links[0].max_speed_gt_s, 16);
-}
-
-TEST(PciLinks, AddressesOfFunctions) {
-  for (const char* name : {"0000:3b:00.0", "10000:01:00.0", "abcdef01:ff:1f.7"})
-    EXPECT_TRUE(sysfs::is_pci_function(name)) << name;
-  for (const char* name : {"pci0000:00", "pci10000:00", "0000:3b:00", "000:3b:00.0", "0000:3b", "", "nvme0"})
-    EXPECT_FALSE(sysfs::is_pci_function(name)) << name;
-}
-
   EXPECT_EQ(of["0000:03:00.0"]->near_nics, std::vector<std::string>{"mlx5_0:1"}) << "below the same switch";
   EXPECT_EQ(of["0000:03:00.0"]->near_by, "pci");
   EXPECT_EQ(of["0000:41:00.0"]->near_nics, (std::vector<std::string>{"mlx5_0:1", "mlx5_1:1"}));
