@@ -34,6 +34,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
+  /// The number that rank `peer` has in the launch, which heartbeats use; -1 for no rank.
+  virtual int launch_rank(int peer) const noexcept { return peer; }
   virtual std::string_view transport() const noexcept = 0;  ///< "mpi", "ucx", "nccl"
   /// The path bytes take, as far as the transport tells, e.g. "ob1/vader"; "requested:..." when only asked
   /// for.

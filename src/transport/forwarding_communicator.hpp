@@ -13,6 +13,7 @@ class ForwardingCommunicator : public Communicator {
 
   int rank() const noexcept override { return inner_.rank(); }
   int size() const noexcept override { return inner_.size(); }
+  int launch_rank(int peer) const noexcept override { return inner_.launch_rank(peer); }
   std::string_view transport() const noexcept override { return inner_.transport(); }
   std::string path() const override { return inner_.path(); }
   std::unique_ptr<Communicator> split(int color, int key) override { return inner_.split(color, key); }

@@ -73,6 +73,11 @@ class MpiCommunicator final : public Communicator {
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
+  int launch_rank(int peer) const noexcept override {
+    return peer < 0 || peer >= size_
+               ? supervisor::no_peer
+               : world_ranks_[static_cast<std::size_t>(peer)];  // MPI says what is wrong
+  }
   std::string_view transport() const noexcept override { return "mpi"; }
   std::string path() const override { return path_; }
 
@@ -87,13 +92,13 @@ class MpiCommunicator final : public Communicator {
   }
 
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
-    const InCall mark(*heartbeat_, Call::send, of_world(peer));
+    const InCall mark(*heartbeat_, Call::send, launch_rank(peer));
     if (look_) return wait_looking([&](Request& request) { isend(data, bytes, peer, tag, request); });
     const ByteRange range(bytes, limit_);
     check(MPI_Send(data, range.count(), range.type(), peer, tag, comm_), "MPI_Send");
   }
   void recv(void* data, std::size_t bytes, int peer, int tag) override {
-    const InCall mark(*heartbeat_, Call::receive, of_world(peer));
+    const InCall mark(*heartbeat_, Call::receive, launch_rank(peer));
     if (look_) return wait_looking([&](Request& request) { irecv(data, bytes, peer, tag, request); });
     const ByteRange range(bytes, limit_);
     check(MPI_Recv(data, range.count(), range.type(), peer, tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
@@ -144,7 +149,7 @@ class MpiCommunicator final : public Communicator {
     Slot slot{MPI_REQUEST_NULL, 1, peer < 0};
     check(call(&slot.request), name);
     store(request, slot);
-    waits_for_ = of_world(peer);
+    waits_for_ = launch_rank(peer);
   }
   template <typename Start>
   void wait_looking(Start&& start) {
@@ -153,11 +158,6 @@ class MpiCommunicator final : public Communicator {
     wait_looking(std::span(&request, 1));
   }
   void wait_looking(std::span<Request> requests);
-  std::int32_t of_world(int peer) const noexcept {
-    return peer < 0 || peer >= size_
-               ? supervisor::no_peer
-               : world_ranks_[static_cast<std::size_t>(peer)];  // MPI says what is wrong
-  }
 
   MPI_Comm comm_;
   std::size_t limit_;

@@ -25,6 +25,9 @@ class RenumberedCommunicator final : public ForwardingCommunicator {
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
+  int launch_rank(int peer) const noexcept override {
+    return peer < 0 || peer >= size_ ? -1 : inner_.launch_rank(numbers_[static_cast<std::size_t>(peer)]);
+  }
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
     inner_.send(data, bytes, number(peer), tag);
   }

@@ -94,11 +94,11 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   }
   void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     store(request, started(start_send(data, bytes, peer, tag), "ucp_tag_send_nbx"));
-    waits_for_ = peer;
+    waits_for_ = launch_rank(peer);
   }
   void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     store(request, started(start_receive(data, bytes, peer, tag), "ucp_tag_recv_nbx"));
-    waits_for_ = peer;
+    waits_for_ = launch_rank(peer);
   }
   void wait_all(std::span<Request> requests) override {
     const InCall mark(*heartbeat_, Call::wait, waits_for_);
@@ -241,7 +241,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   }
 
   void wait(ucs_status_ptr_t request, Call call, int peer) {
-    const InCall mark(*heartbeat_, call, peer);
+    const InCall mark(*heartbeat_, call, launch_rank(peer));
     if (started(request, to_string(call)) == nullptr) return;
     ucs_status_t status = UCS_INPROGRESS;
     while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) progress();

@@ -10,6 +10,7 @@
 #include "base/random.hpp"
 #include "transport/mpi_communicator.hpp"
 #include "transport/mpi_detail.hpp"
+#include "transport/renumbered_communicator.hpp"
 #include "transport/ucx_communicator.hpp"
 
 namespace {
@@ -263,6 +264,26 @@ TEST_P(CommunicatorTest, ErrorsNameTheCall) {
   }
   double value = 1;
   EXPECT_THROW(comm->all_reduce(&value, &value, 1, DataType::fp64, ReduceOp::bit_and), Error);
+}
+
+TEST(LaunchRanks, AreWhatHeartbeatsNamePeersBy) {
+  const auto world = mpi::duplicate_world();
+  const auto reversed = world->split(0, -world->rank());
+  const int last = world->size() - 1;
+  EXPECT_EQ(reversed->launch_rank(0), last);
+  EXPECT_EQ(reversed->launch_rank(last + 1), supervisor::no_peer);
+  RenumberedCommunicator renumbered(*reversed, *world);
+  EXPECT_EQ(renumbered.launch_rank(0), last);
+  if (last == 0 || UcxCommunicator::version().empty()) return;
+  supervisor::Heartbeat heartbeat;
+  const auto ucx = UcxCommunicator::make(*reversed, *reversed, {"", "", true, &heartbeat});
+  char word = 'a';
+  if (ucx->rank() == 0) ucx->recv(&word, 1, 1, 3);
+  if (ucx->rank() == 1) ucx->send(&word, 1, 0, 3);
+  if (ucx->rank() < 2) {
+    EXPECT_EQ(heartbeat.peer, ucx->rank() == 0 ? last - 1 : last);
+  }
+  world->barrier();
 }
 
 TEST(MpiCollectives, AnAbandonedOneIsNeitherCancelledNorFreed) {

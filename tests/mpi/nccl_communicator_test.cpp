@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NCCL's communicator does beyond those over GPU memory in general, and when something is broken.
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "gpu_communicator_rig.hpp"
@@ -49,6 +52,33 @@ TEST_P(Nccl, SumsWhereBuffersAreRegisteredAndBatchesRecorded) {
     own.record(reduce);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(summed(*comm, data, [&] { own.replay(); }), sum);
   }
+}
+
+TEST_P(Nccl, HeartbeatsNameTheCallFromItsLaunchAndThePeerByItsRankOfTheLaunch) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  supervisor::Heartbeat heartbeat;
+  GpuSettings settings;
+  settings.deadline_s = now_s() + 30;
+  settings.heartbeat = &heartbeat;
+  std::vector<supervisor::Call> calls;
+  const auto whole = gpu_transports("cuda")->make_nccl(*world, *gpu, settings);
+  const auto part = whole->split(0, -rank());  // in reverse
+  const OnGpu<unsigned char> data(*gpu, 0, bytes_of(0, 1, 1000));
+  part->while_waiting([&] { calls.push_back(heartbeat.call); });
+  if (part->rank() == 0) part->recv(data.get(), 1000, 1, payload_tag);
+  if (part->rank() == 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    part->send(data.get(), 1000, 0, payload_tag);
+  }
+  if (part->rank() == 0) {
+    EXPECT_FALSE(calls.empty());
+  }
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), supervisor::Call::none), 0);
+  if (part->rank() < 2) {
+    EXPECT_EQ(heartbeat.peer, size() - 2 + part->rank());
+  }
+  part->broadcast(data.get(), 1000, 1);
+  EXPECT_EQ(heartbeat.peer, supervisor::no_peer);
 }
 
 #ifdef ASSAY_CUDA_EMULATION

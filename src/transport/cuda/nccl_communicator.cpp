@@ -113,7 +113,7 @@ void NcclCommunicator::settle(ncclResult_t result) {
 }
 
 void NcclCommunicator::wait_stream() {
-  const InCall inside(*heartbeat_, last_.call, last_.peer);
+  const InCall inside(*heartbeat_, last_.call, awaited());
   wait([&] {
     const cudaError_t state = cudaStreamQuery(stream_.get());
     if (state != cudaErrorNotReady) cuda::check(state, last_.name);
@@ -155,6 +155,7 @@ void NcclCommunicator::launch(const Operation& operation, Call&& call) {
     throw Error(ErrorKind::mpi, fmt::format("NCCL: {} after the communicator was given up", operation.name));
   last_ = operation;
   ++operations_;
+  const InCall inside(*heartbeat_, last_.call, awaited());
   const bool known =
       !blocks_ ||
       !called_.insert(fmt::format("{} {} {}", operation.name, operation.bytes, operation.peer)).second;
@@ -263,7 +264,7 @@ void NcclCommunicator::wait_all(std::span<Request> requests) {
   }
   if (latest > operations_) launch_transfers();
   if (latest > 0) {
-    const InCall inside(*heartbeat_, Call::wait, last_.peer);
+    const InCall inside(*heartbeat_, Call::wait, awaited());
     wait_for(latest);
     for (Request& request : requests)
       if (is_ours(request)) request = Request{};

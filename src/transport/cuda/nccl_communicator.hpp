@@ -134,6 +134,7 @@ class NcclCommunicator final : public ForwardingCommunicator, public DeviceColle
   void check(ncclResult_t result, const char* call);
   [[noreturn]] void give_up(const std::string& reason);
   std::string doing() const;
+  int awaited() const noexcept;
   void* to_here(void* data, std::size_t bytes);
 
   const NcclLibrary& nccl_;

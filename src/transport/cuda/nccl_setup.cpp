@@ -216,6 +216,11 @@ std::string NcclCommunicator::doing() const {
                      size());
 }
 
+/// The rank that the last operation waits for, by its number in the launch; a broadcast waits for the group.
+int NcclCommunicator::awaited() const noexcept {
+  return last_.call == supervisor::Call::broadcast ? supervisor::no_peer : launch_rank(last_.peer);
+}
+
 void NcclCommunicator::give_up(const std::string& reason) {
   // Without this the kernels that wait for another GPU would go on, and whatever waits for this GPU with
   // them.

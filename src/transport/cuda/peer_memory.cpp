@@ -11,8 +11,9 @@
 
 namespace assay::cuda {
 
-CudaPeerMemory::CudaPeerMemory(Device& device, CopyEngine engine, const GpuSettings& settings)
-    : device_(device), engine_(engine), settings_(settings) {}
+CudaPeerMemory::CudaPeerMemory(Communicator& world, Device& device, CopyEngine engine,
+                               const GpuSettings& settings)
+    : world_(world), device_(device), engine_(engine), settings_(settings), me_(world.rank()) {}
 
 CudaPeerMemory::~CudaPeerMemory() {
   for (const auto& [rank, stream] : streams_) cudaStreamSynchronize(stream.get());
@@ -49,8 +50,7 @@ void CudaPeerMemory::open(int rank, const std::string& text) {
 
 std::unique_ptr<CudaPeerMemory> CudaPeerMemory::make(Communicator& world, Communicator& group, Device& device,
                                                      CopyEngine engine, const GpuSettings& settings) {
-  std::unique_ptr<CudaPeerMemory> made(new CudaPeerMemory(device, engine, settings));
-  made->me_ = world.rank();
+  std::unique_ptr<CudaPeerMemory> made(new CudaPeerMemory(world, device, engine, settings));
   const auto ranks = group.all_gather_text(std::to_string(made->me_));
   const auto handles = group.all_gather_text(made->exposed());
   for (std::size_t i = 0; i < ranks.size(); ++i)
@@ -104,7 +104,7 @@ void CudaPeerMemory::complete(int peer) {
   check_launch("a copy between GPUs");
   supervisor::Heartbeat nobody;
   const supervisor::InCall inside(settings_.heartbeat != nullptr ? *settings_.heartbeat : nobody,
-                                  supervisor::Call::wait, peer);
+                                  supervisor::Call::wait, world_.launch_rank(peer));
   for (;;) {
     const cudaError_t state = cudaStreamQuery(streams_[peer].get());
     if (state == cudaSuccess) return;

@@ -15,7 +15,8 @@ namespace assay::cuda {
 /// without MPI, and without the other rank. A wait ends at the deadline with Error(mpi).
 class CudaPeerMemory final : public PeerMemory {
  public:
-  /// Collective over `group`, the ranks of one node. Arenas are not grown while this lives.
+  /// Collective over `group`, the ranks of one node; `world` outlives this object. Arenas are not grown while
+  /// this lives.
   static std::unique_ptr<CudaPeerMemory> make(Communicator& world, Communicator& group, Device& device,
                                               CopyEngine engine, const GpuSettings& settings);
   ~CudaPeerMemory() override;
@@ -36,16 +37,17 @@ class CudaPeerMemory final : public PeerMemory {
   RemoteWalk walk_chain(int peer, std::size_t offset, std::size_t bytes, std::uint64_t key) override;
 
  private:
-  CudaPeerMemory(Device& device, CopyEngine engine, const GpuSettings& settings);
+  CudaPeerMemory(Communicator& world, Device& device, CopyEngine engine, const GpuSettings& settings);
   std::string exposed();
   void open(int rank, const std::string& handle);
   std::byte* at(int peer) const;
   void copy(void* to, const void* from, std::size_t bytes, int peer);
 
+  Communicator& world_;
   Device& device_;
   CopyEngine engine_;
   GpuSettings settings_;
-  int me_ = 0;
+  int me_;
   std::map<int, Stream> streams_;  ///< by peer, so that copies to different ones run at once
   std::optional<Scratch> walked_;  ///< what the last walk has found
   std::map<int, void*> opened_;    ///< arenas by rank of the world
