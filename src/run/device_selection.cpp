@@ -137,9 +137,10 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
     if (trouble(i).empty()) {
       working.insert({hosts_[i], choice_.gpu[i]});
     } else if (sick.insert({hosts_[i], choice_.gpu[i]}).second) {
-      // A GPU in use by another process is no fault of the node; it is not covered.
-      const bool in_use = trouble(i).front() == 'r';
-      note(hosts_[i], in_use ? "warn" : "fail", in_use ? "uncovered" : "missing",
+      // A GPU in use by another process, or without code in this build, is no fault of the node; it is not
+      // covered.
+      const bool healthy = trouble(i).front() == 'r';
+      note(hosts_[i], healthy ? "warn" : "fail", healthy ? "uncovered" : "missing",
            "the GPU " + choice_.gpu[i] + " cannot be used (" + trouble(i).substr(1) + ")");
     }
   }

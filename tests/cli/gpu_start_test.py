@@ -43,6 +43,13 @@ class Start(harness.CliTest):
             self.left_out(1 - gpu, "stream", "cudaStreamCreateWithPriority: uncorrectable ECC error", *GEMM)
         self.left_out(1, "late", "the GPU: uncorrectable ECC error", *GEMM)
 
+    def test_one_that_this_build_has_no_code_for_is_a_gap_and_no_fault(self):
+        result = self.run_with({0: "no-image"}, *GEMM)
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        said = " ".join(result.stdout.split())
+        self.assertRegex(said, r"WARN \S+ the GPU GPU-\S+f0 cannot be used \(this assay has no code for its compute capability \d+\.\d+: it was built for the host\);")
+        self.assertNotIn("FAIL", said)
+
     def test_one_without_the_memory_that_was_planned_is_left_out(self):
         """It is planned anew, and another rank leads where rank 0 rests."""
         for gpu in (0, 1) if outcome.NIGHTLY else (0,):

@@ -16,8 +16,9 @@ struct Gpu {
   /// "lost": it cannot be described; "busy": somebody else has it for himself; "exclusive": it takes one
   /// process; "ecc": what was started on it fails; "engine": it gives no stream; "late": what was started on
   /// it fails once somebody has a stream of it; "large": it gives no large piece of memory then, "stream": no
-  /// second stream; "wait12": from the 12th wait on after it gave a stream, waits for what was started on it
-  /// fail. By "host rank" too: "ecc@1" only in the process whose OMPI_COMM_WORLD_RANK is 1.
+  /// second stream; "no-image": the program has no code for it; "wait12": from the 12th wait on after it gave
+  /// a stream, waits for what was started on it fail. By "host rank" too: "ecc@1" only in the process whose
+  /// OMPI_COMM_WORLD_RANK is 1.
   std::string fault;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulation/traffic.hpp"
+#include "runtime.hpp"
 
 namespace emulation {
 namespace {
@@ -126,6 +127,10 @@ const std::byte (*exchange(unsigned mask, const void* mine, std::size_t bytes))[
 }
 
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body) {
+  if (is_device(current_device) && has_fault(current_device, "no-image")) {
+    keep(cudaErrorNoKernelImageForDevice);
+    return;
+  }
   static context::pooled_fixedsize_stack stacks(128 * 1024);
   ++counts().launches;
   const std::size_t threads = std::size_t{block.x} * block.y * block.z;

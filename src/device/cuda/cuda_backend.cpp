@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -48,6 +49,23 @@ std::string reason(cudaError_t error) {
   if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
     return "no NVIDIA driver on this machine";
   return cudaGetErrorString(error);
+}
+
+/// Throws Error(resource) where this build has no code for the current GPU, which is no fault of it.
+void check_code(cudaError_t started) {
+  constexpr std::array none = {cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction,
+                               cudaErrorUnsupportedPtxVersion};
+  if (std::find(none.begin(), none.end(), started) == none.end())
+    return cuda::check(started, "a first sweep over the memory");
+  int device = 0, major = 0, minor = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "cudaDeviceGetAttribute");
+  cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+              "cudaDeviceGetAttribute");
+  throw Error(ErrorKind::resource, "this assay has no code for its compute capability " +
+                                       std::to_string(major) + "." + std::to_string(minor) +
+                                       ": it was built for " ASSAY_CUDA_ARCHITECTURES);
 }
 
 class Backend final : public DeviceBackend {
@@ -110,6 +128,7 @@ class Backend final : public DeviceBackend {
         begin = now_s();
         kernels::cuda::sweep(turn == 0 ? write : check, words, count, turn, found, nullptr);
         cuda::check(cudaDeviceSynchronize(), "a first sweep over the memory");
+        check_code(cudaGetLastError());
       }
       const double seconds = now_s() - begin;
       if (seconds >= enough_s || bytes >= most) return static_cast<double>(2 * region.bytes()) / seconds;
