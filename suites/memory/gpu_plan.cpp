@@ -14,11 +14,26 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 /// Long enough for a link of 64 GB/s to be timed to a thousandth, short enough for the least.
 constexpr std::uint64_t copy_bytes = 128 * mebibyte;
 
-/// NUMA domains that every node has.
-std::size_t common_domains(const Topology& topology) {
-  std::size_t least = topology.nodes.empty() ? 1 : topology.nodes.front().numa.size();
-  for (const Node& node : topology.nodes) least = std::min(least, node.numa.size());
-  return std::max<std::size_t>(least, 1);
+/// Whether a node has host memory and cores in the NUMA domain at this place of its list. A domain of a GPU's
+/// or CXL memory may have no cores, and then the CPUs of the domain that it belongs to.
+bool is_host_domain(const Node& node, std::size_t place) {
+  if (place >= node.numa.size()) return false;
+  const NumaDomain& domain = node.numa[place];
+  return domain.memory_bytes > 0 && std::any_of(domain.cpus.begin(), domain.cpus.end(), [&](int cpu) {
+           return node.numa_of({cpu}) == domain.os_index;
+         });
+}
+
+/// Places of the NUMA domains that are host domains on every node; the first where there is none.
+std::vector<std::size_t> common_domains(const Topology& topology) {
+  std::vector<std::size_t> places;
+  const std::size_t most = topology.nodes.empty() ? 0 : topology.nodes.front().numa.size();
+  for (std::size_t place = 0; place < most; ++place)
+    if (std::all_of(topology.nodes.begin(), topology.nodes.end(),
+                    [&](const Node& node) { return is_host_domain(node, place); }))
+      places.push_back(place);
+  if (places.empty()) places.push_back(0);
+  return places;
 }
 
 Case base(const PlanInput& input, const std::string& name, bool together, int turns) {
@@ -37,7 +52,6 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   Case c =
       base(input, way + "-" + std::to_string(copy_bytes) + "-numa" + std::to_string(domain), together, turns);
   c.bytes = 2 * copy_bytes;
-  c.required = (way == "h2d" || way == "d2h") && domain == 0 && together;
   c.min_seconds = 0.2;
   c.seconds = input.config.level == Level::smoke ? 0.3 : 1.0;
   if (!together) c.seconds = std::max(c.min_seconds, 1.5 * c.seconds / turns);
@@ -124,13 +138,17 @@ std::vector<Case> gpu_cases(const PlanInput& input, bool alone, bool together, i
   std::vector<Case> cases;
   if (!input.topology.measures_gpus()) return cases;
   const bool smoke = input.config.level == Level::smoke;
-  std::vector<const char*> ways = {"h2d", "d2h", "hd-both"};
+  std::vector<std::string> ways = {"h2d", "d2h", "hd-both"};
   if (smoke) ways.pop_back();
   if (input.config.level >= Level::standard) ways.insert(ways.end(), {"h2d-sm", "d2h-sm"});
-  const std::size_t domains = smoke ? 1 : common_domains(input.topology);
-  for (std::size_t domain = 0; domain < domains; ++domain) {
-    for (const char* way : ways) {
-      if (together) cases.push_back(copy_case(input, way, domain, true, turns));
+  auto domains = common_domains(input.topology);
+  if (smoke) domains.resize(1);
+  for (const std::size_t domain : domains) {
+    for (const std::string& way : ways) {
+      if (together) {
+        cases.push_back(copy_case(input, way, domain, true, turns));
+        cases.back().required = domain == domains.front() && (way == "h2d" || way == "d2h");
+      }
       if (alone && !smoke) cases.push_back(copy_case(input, way, domain, false, turns));
     }
   }

@@ -146,6 +146,7 @@ inline Topology cluster(const Shape& shape) {
       NumaDomain domain;
       domain.os_index = d;
       for (int c = 0; c < shape.cores_per_numa; ++c) domain.cpus.push_back(d * shape.cores_per_numa + c);
+      domain.memory_bytes = node.memory_bytes / static_cast<std::uint64_t>(shape.numa_per_node);
       node.numa.push_back(domain);
       if (shape.llc_bytes > 0) node.caches.push_back({3, shape.llc_bytes, domain.cpus});
     }

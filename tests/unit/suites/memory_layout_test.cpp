@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
 #include "base/error.hpp"
 #include "kernels/pattern.hpp"
@@ -123,6 +124,26 @@ TEST(MemoryPlan, GpusHaveTheirOwnCasesAndRowsPerDevice) {
   const auto extended = gpu_plan_of(Level::extended, {1, 1, 1, 8}, 72 * gib);
   for (const char* name : {"own-address", "march-c", "random", "switching-noise", "march-ss"})
     EXPECT_EQ(find(extended, std::string("pattern-") + name + "-together")->bytes, 72 * gib) << name;
+}
+
+TEST(MemoryPlan, DomainsWithoutMemoryOrCoresAreNoEndsOfCopies) {
+  const MemorySuite suite;
+  Topology topology = cluster({1, 1, 3, 2});
+  topology.device_kind = "cuda";
+  auto& domains = topology.nodes[0].numa.edit();
+  domains[0].memory_bytes = 0;
+  domains.push_back({3, domains[1].cpus, gib});  // of memory without cores
+  const auto cases = suite.plan({config_of(suite, Level::quick), topology, 4 * gib, 1});
+  std::set<std::uint64_t> ends;
+  for (const Case& c : cases)
+    if (c.parameters.contains("numa")) ends.insert(c.parameters["numa"].get<std::uint64_t>());
+  EXPECT_EQ(ends, (std::set<std::uint64_t>{1, 2}));
+  for (const char* way : {"h2d", "d2h"})
+    for (const char* domain : {"1", "2"}) {
+      const Case* copy = find(cases, std::string(way) + "-134217728-numa" + domain + "-together");
+      ASSERT_NE(copy, nullptr) << way << domain;
+      EXPECT_EQ(copy->required, std::string(domain) == "1");
+    }
 }
 
 /// A plan for GPUs whose first sweeps ran at these rates.
