@@ -72,8 +72,7 @@ Json series_json(const SampleSeries& series, double bytes, const Context& contex
   const Node& node = context.topology.my_node();
   const int threads = std::max(1, context.device.threads());
   for (int i = 0; i < threads; ++i) {
-    int domain = context.device.numa_of_thread(i);
-    if (domain < 0) domain = node.numa.empty() ? 0 : node.numa.front().os_index;
+    const int domain = domain_of(node, context.device.numa_of_thread(i));
     shares[std::to_string(domain)] += 1.0 / threads;
   }
   return Json{{"start", series.start_s}, {"seconds", series.seconds}, {"bytes", bytes}, {"shares", shares}};

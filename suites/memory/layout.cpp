@@ -81,6 +81,10 @@ std::size_t stream_buffers(kernels::StreamOp op) noexcept {
   return 3;
 }
 
+int domain_of(const Node& node, int domain) noexcept {
+  return domain >= 0 ? domain : node.numa.empty() ? 0 : node.numa.front().os_index;
+}
+
 std::size_t array_stride(std::size_t count, std::size_t stride_bytes) noexcept {
   return round_up((count + rotations * period) * sizeof(double), stride_bytes);
 }

@@ -27,6 +27,9 @@ std::size_t stream_buffers(kernels::StreamOp op) noexcept;
 /// Bytes from one array to the next: the array, room for the rotation, rounded up to `stride_bytes`.
 std::size_t array_stride(std::size_t count, std::size_t stride_bytes) noexcept;
 
+/// NUMA domain that a thread counts for: `domain`, or the first of the node where that is not known (-1).
+int domain_of(const Node& node, int domain) noexcept;
+
 /// What an operation works on in each rank.
 struct Working {
   std::size_t count = 0;          ///< doubles per array

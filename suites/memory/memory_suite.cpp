@@ -87,17 +87,15 @@ class Planner {
 
   std::int64_t device_rows(bool together) const { return input_.topology.measured_ranks(together, turns_); }
 
-  /// NUMA domains that hold a CPU of some rank.
+  /// NUMA domains that threads of some rank count for. Domains without cores have the CPUs of another one.
   std::int64_t domain_rows() const {
     std::int64_t rows = 0;
     for (const NodeKind& kind : input_.topology.kinds()) {
       const std::set<int> cpus = input_.topology.cpus_of(input_.topology.ranks_of(kind.node));
-      const auto& domains = input_.topology.nodes[static_cast<std::size_t>(kind.node)].numa;
-      const auto used = std::count_if(domains.begin(), domains.end(), [&](const NumaDomain& domain) {
-        return std::any_of(domain.cpus.begin(), domain.cpus.end(),
-                           [&](int cpu) { return cpus.contains(cpu); });
-      });
-      rows += kind.count * std::max<std::int64_t>(used, 1);
+      const Node& node = input_.topology.nodes[static_cast<std::size_t>(kind.node)];
+      std::set<int> used;
+      for (const int cpu : cpus) used.insert(memory::domain_of(node, node.numa_of({cpu})));
+      rows += kind.count * std::max<std::int64_t>(std::ssize(used), 1);
     }
     return rows;
   }

@@ -146,6 +146,16 @@ TEST(MemoryPlan, DomainsWithoutMemoryOrCoresAreNoEndsOfCopies) {
     }
 }
 
+TEST(MemoryPlan, ADomainWithoutCoresHasNoRow) {
+  const MemorySuite suite;
+  Topology topology = cluster({1, 2, 2, 2});
+  auto& domains = topology.nodes[0].numa.edit();
+  domains.push_back({2, domains[0].cpus, gib});
+  domains.push_back({3, domains[1].cpus, gib});
+  const auto cases = suite.plan({config_of(suite, Level::quick), topology, 4 * gib, 1});
+  EXPECT_EQ(find(cases, "triad-together")->entities, 2);
+}
+
 /// A plan for GPUs whose first sweeps ran at these rates.
 std::vector<Case> plan_at(const std::vector<double>& rates, Level level = Level::quick) {
   const MemorySuite suite;
