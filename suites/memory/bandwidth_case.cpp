@@ -58,7 +58,7 @@ Operation operation_of(StreamData& data, StreamOp op, Context& context) {
 /// Passes of a sample. One beyond the caches takes milliseconds on a host, and on a GPU half of one, to which
 /// the start of a kernel and the wait for it would add some percent.
 std::uint64_t passes_of(StreamData& data, const Context& context) {
-  constexpr double least_s = 5e-3, most = 8;
+  constexpr double least_s = 5e-3, most = rotations;
   if (!context.device.has_streams()) return 1;
   data.run(1);  // the first launch of a kernel loads it
   const double begin = now_s();
@@ -170,6 +170,7 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
     plan.repetitions = passes_of(*data, context);
   });
   plan.repetitions = static_cast<std::uint64_t>(context.node.max(static_cast<double>(plan.repetitions)));
+  if (data) data->set_passes(plan.repetitions);
   const double setup_s = now_s() - setup_begin;
   const double bytes =
       static_cast<double>(count) * static_cast<double>(kernels::stream_bytes_per_element(op));

@@ -23,6 +23,8 @@ class StreamData {
 
   /// The next repetitions of the rotation, queued one behind the other; complete when it returns.
   void run(std::uint64_t repetitions);
+  /// Repetitions of a sample, at most `rotations`: those of one sample then begin at different places.
+  void set_passes(std::uint64_t passes) noexcept { passes_ = passes; }
   /// Before a sample, untimed: makes the result array different from what will be written.
   void prepare();
 
@@ -34,7 +36,9 @@ class StreamData {
     bool located = true;      ///< false: the digest differed and a word by word search found nothing
     std::vector<kernels::ErrorRecord> first;  ///< index: byte offset in the arena
   };
-  /// The result of the last repetition, the whole of it (`read`: the array that was read).
+  /// The result of the last repetition, the whole of it (`read`: the array that was read). Of copy and triad
+  /// also the first period of those before it in the sample, which later ones leave: it shows one that stored
+  /// nothing. `write` stores one value, by which repetitions cannot be told apart.
   Check check();
 
  private:
@@ -43,7 +47,7 @@ class StreamData {
   double* array(std::size_t i) const;
   void fill(double* array, const Tile& tile);
   void settle();
-  Check search(const double* from, const Tile& expected) const;
+  Check search(const double* from, std::size_t count, const Tile& expected) const;
 
   Device& device_;
   kernels::StreamOp op_;
@@ -51,6 +55,8 @@ class StreamData {
   std::vector<Tile> expected_;          ///< by variant, one period each
   std::vector<std::uint64_t> digests_;  ///< of `count` words of it
   std::uint64_t repetition_ = 0;
+  std::uint64_t passes_ = 1;
+  std::uint64_t first_ = 0;  ///< repetition of the sample
 };
 
 }  // namespace assay::memory

@@ -10,7 +10,9 @@
 
 #include "base/error.hpp"
 #include "device/memory_ops.hpp"
+#include "suites/memory/layout.hpp"
 #include "suites/memory/memory_suite.hpp"
+#include "suites/memory/stream_data.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
 
 namespace assay {
@@ -122,6 +124,24 @@ TEST(GpuMemoryRun, CopiesAreCheckedOnBothEnds) {
     EXPECT_GE(bad.record.miscompares(), 1u) << way;
     ASSERT_FALSE(bad.record.events_.empty()) << way;
     EXPECT_EQ(bad.record.events_[0].kind, "memory-fault");
+  }
+}
+
+TEST(GpuStreams, AnyPassOfASampleThatStoresNothingShows) {
+  constexpr int passes = 5;
+  for (int lost = 0; lost < passes; ++lost) {
+    HookedDevice device;
+    memory::StreamData data(device, kernels::StreamOp::triad, 3 * memory::period, 7);
+    data.set_passes(passes);
+    int calls = 0;
+    device.after_stream = [&](kernels::StreamOp op, double*, std::size_t) {
+      if (op == kernels::StreamOp::triad) device.drop_triad = ++calls == 2 * passes + lost;
+    };
+    for (int sample = 0; sample < 3; ++sample) {
+      data.prepare();
+      data.run(passes);
+      EXPECT_EQ(data.check().count > 0, sample == 2) << "pass " << lost << " of the third sample";
+    }
   }
 }
 
