@@ -51,8 +51,32 @@ launch_step_nodes() {  # SRUN WORD...
   if [[ $nodes =~ ^[0-9]+$ ]]; then printf '%s\n' "$nodes"; fi
 }
 
+# Asks the nodes of a launch how many ranks they take; one number a line, nothing where the launcher fails.
+launch_ask() {  # NODES-LEFT-OUT LAUNCHER WORD...
+  local seconds=60 self one=(--map-by ppr:1:node --oversubscribe --bind-to none)
+  self=$(realpath "${BASH_SOURCE[0]}")
+  case "${2##*/}" in srun) seconds=600 one=(--ntasks-per-node=1 --cpu-bind=none) ;; esac  # it waits in the queue
+  timeout --kill-after=10 "$seconds" bash "$self" start ${1:+"--without=$1"} "${@:2}" "${one[@]}" -- env ASSAY="$ASSAY" bash -c \
+    ". '$self'; printf 'ranks=%s\n' \"\$(launch_ranks_here)\"" </dev/null | sed -n 's/.*ranks=\([0-9]*\).*/\1/p'
+}
+
+# The same of each node alone: Open MPI starts nothing where one node is dead.
+launch_ask_each() {  # LAUNCHER WORD...
+  local nodes node others asked=0
+  mapfile -t nodes < <(launch_nodes "$@")
+  nodes=("${nodes[@]%%:*}")
+  for node in "${nodes[@]}"; do
+    others=,$(IFS=,; printf '%s' "${nodes[*]}"),
+    others=${others/",$node,"/,}
+    launch_ask "$others" "$@" 2>/dev/null &
+    if ((++asked % 32 == 0)); then wait; fi
+  done
+  wait
+}
+
 # Ranks of every node of the launch. Inside a job this script runs on one of its nodes, and without hosts of its own the launcher
 # starts ranks here; otherwise the nodes are asked. Where they differ, the smallest counts; the run names what that leaves out.
+# Fails where no node answers.
 launch_ranks() {  # LAUNCHER WORD...
   local word asked='' least
   if [ "$ASSAY_RANKS" != auto ]; then printf '%s\n' "$ASSAY_RANKS"; return; fi
@@ -61,21 +85,21 @@ launch_ranks() {  # LAUNCHER WORD...
     for word in "$@"; do
       case "$word" in -H | -host | --host | -hostfile | --hostfile | -machinefile | --machinefile) asked=yes ;; esac
     done
-    # The operator of Kubernetes names the workers by this variable of Open MPI.
-    if [ -n "${OMPI_MCA_orte_default_hostfile:-}" ]; then asked=yes; fi
+    # Here srun makes a job of its own. The operator of Kubernetes names the workers by this variable of Open MPI.
+    if [ "${1##*/}" = srun ] || [ -n "${OMPI_MCA_orte_default_hostfile:-}" ]; then asked=yes; fi
   fi
-  if [ -n "$asked" ]; then
-    least=$(timeout 60 "$@" --map-by ppr:1:node --oversubscribe --bind-to none env ASSAY="$ASSAY" bash -c \
-      ". '$(realpath "${BASH_SOURCE[0]}")'; printf 'ranks=%s\n' \"\$(launch_ranks_here)\"" 2>/dev/null </dev/null |
-      sed -n 's/.*ranks=\([0-9]*\).*/\1/p' | sort -n | head -n 1) || true
-    if [ -n "$least" ]; then printf '%s\n' "$least"; return; fi
-    printf 'the nodes cannot be asked how many ranks they take; as many as here\n' >&2
+  if [ -z "$asked" ]; then launch_ranks_here; return; fi
+  least=$(launch_ask '' "$@" | sort -n | head -n 1) || true
+  if [ -z "$least" ]; then least=$(launch_ask_each "$@" | sort -n | head -n 1) || true; fi
+  if [ -z "$least" ]; then
+    printf 'no node answers how many ranks it takes (ASSAY_RANKS can say it)\n' >&2
+    return 1
   fi
-  launch_ranks_here
+  printf '%s\n' "$least"
 }
 
 # Sets `launch` to the words of ASSAY_LAUNCH and those that start ASSAY_RANKS ranks on every node. Launchers other than Open MPI's
-# mpirun and srun are taken as they are.
+# mpirun and srun are taken as they are. Fails where the number of ranks is unknown.
 launch_words() {
   local ranks nodes
   read -r -d '' -a launch <<<"$ASSAY_LAUNCH" || true
@@ -83,14 +107,14 @@ launch_words() {
   case "${launch[0]##*/}" in
     mpirun | mpiexec | orterun)
       "${launch[0]}" --version 2>/dev/null | grep -qE 'Open MPI|OpenRTE' || return 0
-      ranks=$(launch_ranks "${launch[@]}")
+      ranks=$(launch_ranks "${launch[@]}") || return 1
       # Batch systems give one slot per node by default; there are cores for all of these ranks.
       launch+=(--map-by "ppr:$ranks:node" --oversubscribe --bind-to none)
       if [ -z "${OMPI_MCA_mpi_yield_when_idle:-}" ] && [ "$ranks" -le "$(launch_cpus | wc -l)" ]; then
         launch+=(--mca mpi_yield_when_idle 0)
       fi ;;
     srun)
-      ranks=$(launch_ranks "${launch[@]}")
+      ranks=$(launch_ranks "${launch[@]}") || return 1
       nodes=$(launch_step_nodes "${launch[@]}")
       launch+=(--ntasks-per-node="$ranks")
       if [ -n "$nodes" ]; then launch+=(--ntasks="$((ranks * nodes))"); fi

@@ -246,6 +246,11 @@ site_option_words() {
   read -r -d '' -a site_options <<<"$ASSAY_OPTIONS" || true
 }
 
+# Leaves in DIRECTORY why there is nothing to judge, as run.log has it.
+site_no_results() {  # DIRECTORY TEXT
+  { printf 'no results%s\n' "${2:-}"; tail -n 5 "$1/run.log"; } >"$1/verdict.txt"
+}
+
 # Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
 # the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge. An option of RUN-OPTIONS
 # takes the place of the same one of ASSAY_OPTIONS, and both that of the script's own: given twice, most are refused.
@@ -254,7 +259,7 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   shift 2
   while [ "$1" != -- ]; do own+=("$1"); shift; done
   shift
-  launch_words
+  launch_words 2>"$directory/run.log" || { site_no_results "$directory"; return 3; }
   launch_options
   site_option_words
   # An empty directory is no history yet.
@@ -267,7 +272,7 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   # The signal ahead of a time limit ends no verdict; before the run it ends the script, which has nothing yet.
   [ -n "$(trap -p USR1)" ] || trap : USR1 USR2
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
-    { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"
+    site_no_results "$directory" ": the launcher left with $launched"
     # Wrong options fail every night: exit code 4.
     if [ "$launched" -eq 4 ]; then return 4; fi
     return 3

@@ -111,6 +111,35 @@ class Launch(place.SiteTest):
         # As on a machine that starts nights on others: it has no GPU, they have 4.
         self.program("mpirun", "#!/bin/bash\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\necho ranks=8; echo ranks=4\n")
         self.assertIn("ppr:4:node", self.words("mpirun --hostfile hosts"))
+        # Outside of a job srun makes one, whose nodes are others than this machine.
+        self.program("srun", "#!/bin/bash\necho 0: ranks=8\necho 1: ranks=4\n")
+        self.assertEqual(self.words("srun -N 16"), "srun -N 16 --ntasks-per-node=4 --ntasks=64 --cpu-bind=none")
+
+    def mpirun_without(self, *dead):
+        """Like Open MPI's, it starts nothing where one of its hosts is dead. Of the others `b` has 6 GPUs, the rest 8."""
+        self.program("mpirun", f"""#!/bin/bash
+[ "$1" = --version ] && {{ echo 'mpirun (Open MPI) 4.1.4'; exit; }}
+case $1 in --hostfile) hosts=$(awk '{{ print $1 }}' "$2") ;; --host) hosts=$(tr , '\n' <<<"$2" | cut -d: -f1) ;; esac
+for host in $hosts; do case " {" ".join(dead)} " in *" $host "*) exit 1 ;; esac; done
+for host in $hosts; do case $host in b) echo ranks=6 ;; *) echo ranks=8 ;; esac; done
+""")
+        (self.dir / "hosts").write_text("a slots=8\nb slots=8\nc slots=8\n")
+
+    def test_a_dead_node_does_not_keep_the_others_from_being_asked(self):
+        for dead, ranks in [(["c"], 6), (["a", "b"], 8)]:
+            self.mpirun_without(*dead)
+            self.assertIn(f"ppr:{ranks}:node", self.words("mpirun --hostfile hosts"))
+        self.assertIn("ppr:8:node", self.words("mpirun --host a:8,b:8,c:8"))
+
+    def test_where_no_node_answers_nothing_is_guessed(self):
+        self.mpirun_without("a", "b", "c")
+        said = self.shell('launch_words 2>&1 || echo "refused ${launch[*]}"', ASSAY_LAUNCH="mpirun --hostfile hosts")
+        self.assertEqual(said, "no node answers how many ranks it takes (ASSAY_RANKS can say it)\nrefused mpirun --hostfile hosts\n")
+        self.settings(ASSAY=self.fake_assay(), ASSAY_LAUNCH=f"mpirun --hostfile {self.dir}/hosts")
+        self.runs("raise SystemExit('nothing must run')")
+        result = self.script("acceptance.sh")
+        self.assert_code(result, 3)
+        self.assertIn("no results\nno node answers how many ranks it takes", result.stdout)
 
 
 if __name__ == "__main__":
