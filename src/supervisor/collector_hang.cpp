@@ -74,11 +74,18 @@ void Collector::check_time(double now) {
     end_run(fmt::format("ended by {}", signal_text(stop_signal_)), false, now);
     return;
   }
-  const double run_limit = controller_.run_deadline_s();
-  if (case_ >= 0 && hangs(now))
+  if (case_ >= 0 && hangs(now)) {
     begin_trace(now, fmt::format("did not end {} in time", controller_.case_name(case_)));
-  else if (now - ready_at_s_ > run_limit)
-    begin_trace(now, fmt::format("did not end within the run's time limit of {:.0f} s", run_limit));
+    return;
+  }
+  const double run_limit = controller_.run_deadline_s();
+  if (now - ready_at_s_ <= run_limit) return;
+  const std::string what = fmt::format("did not end within the run's time limit of {:.0f} s", run_limit);
+  // No case may stay beyond it. One with progress is no evidence against any rank.
+  if (case_ >= 0 && still_s(now) >= late_standstill_s)
+    begin_trace(now, what);
+  else
+    end_run(what, false, now);
 }
 
 std::vector<int> Collector::missing() const {

@@ -362,26 +362,6 @@ TEST_F(CollectorTest, OneRankThatLeavesEarlyIsLost) {
   EXPECT_THAT(controller.losses[0], HasSubstr("rank 2 on node01 left early with exit code 5"));
 }
 
-TEST_F(CollectorTest, TheWholeRunHasADeadline) {
-  controller.cases = 100;
-  begin();
-  for (int i = 0; i < 12; ++i) {
-    pass(9, {{0, running(i, Call::none)}});
-    record(i, {0, 1, 2, 3});
-  }
-  EXPECT_THAT(controller.why, HasSubstr("did not end within the run's time limit of 100 s"));
-}
-
-TEST_F(CollectorTest, ARunBeyondItsDeadlineThatMovesOnIsNoHang) {
-  controller.cases = 100;
-  begin();
-  std::map<int, Snapshot> at;
-  for (int r = 0; r < 4; ++r) at[r] = running(0, r == 3 ? Call::none : Call::barrier);
-  pass(110, at, {}, {0, 1, 2, 3});
-  EXPECT_THAT(controller.losses, IsEmpty());
-  EXPECT_THAT(controller.why, HasSubstr("100 s"));
-}
-
 TEST_F(CollectorTest, AStandstillThatNobodyIsBlamedForTellsHowLongItLasted) {
   begin();
   std::map<int, Snapshot> at;
