@@ -93,6 +93,7 @@ class Launches {
                                           0.1 * config_.budget_s());
       if (!next.wanted) return finish(ended);
       excluded_ = next.exclude;
+      if (last.file) file_out_ = ended.out;
       keep_for_resume();
       std::fprintf(stderr, "assay: launching again%s, %.0f s of the level's time are left\n",
                    excluded_.empty() ? "" : fmt::format(" without {}", fmt::join(excluded_, ",")).c_str(),
@@ -287,12 +288,14 @@ class Launches {
                  files_.current().c_str(), left.c_str());
   }
 
-  /// The file of the launch before stands; all that was kept is named.
+  /// The results of the launch before stand, under the name that was asked for; all that was kept is named.
   void put_back_kept() {
     std::error_code none;
-    if (kept_.back().extension() == ".h5" && !fs::exists(config_.out, none)) {
-      fs::rename(kept_.back(), config_.out);
-      kept_.back() = config_.out;
+    const bool file = kept_.back().extension() == ".h5";
+    const fs::path to = file ? fs::path(config_.out) : partial();
+    if (!fs::exists(to, none)) {
+      fs::rename(kept_.back(), to);
+      kept_.back() = to;
     }
     for (const fs::path& path : kept_)
       std::fprintf(stderr, "assay: results of an earlier launch are in %s\n", path.c_str());
@@ -329,8 +332,12 @@ class Launches {
         (ended.code == static_cast<int>(ExitCode::internal) || !started_before))
       return static_cast<ExitCode>(ended.code);
     tell_missing(ended.code);
-    if (!kept_.empty()) put_back_kept();
-    return ExitCode::inconclusive;
+    if (!kept_.empty()) {
+      put_back_kept();
+      said([&] { how_.print(file_out_); });
+    }
+    // What an earlier launch found stands.
+    return static_cast<ExitCode>(worse_code(exit_code_, inconclusive));
   }
 
   const Config& config_;
@@ -345,6 +352,7 @@ class Launches {
   std::string dead_start_;                     ///< why this launch is ended before it begins
   bool begun_ = false;                         ///< some launch
   std::vector<fs::path> kept_;
+  std::string file_out_;  ///< what the last launch that closed a file wrote to standard output
   std::optional<results::EventRow> loss_;  ///< of rank 0, in a partial directory
   std::string resume_;
   int exit_code_ = inconclusive;

@@ -286,6 +286,37 @@ exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
         self.assertEqual(result.stderr.count("ending mpi"), 2, "the launcher would wait for what was lost")
         self.assertIn("TRIAGE", result.stdout)
 
+    def test_what_the_first_launch_found_stands_where_the_second_does_not_begin(self):
+        """Rank 0 is lost in the first, in the case after the one that fails: this seed has that order."""
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f'#!/bin/sh\nif [ -e first ]; then exit 1; fi\ntouch first\nexec {harness.MPIEXEC} --allow-run-as-root -n 1 "$@"\n')
+        launcher.chmod(0o755)
+        result = self.assay("run", "--level", "smoke", "--suites", "selftest", "--selftest.cases", "fail,pass", "--seed", "3",
+                            "--inject", "crash:rank=0,case=pass", "--out", "r.h5", "--launcher", str(launcher))
+        self.assertIn("launching again", result.stderr)
+        self.assert_code(result, 2)
+        self.assertRegex(result.stdout, r"(?m)^FAIL \(exit 2\)")
+        self.assert_code(self.assay("verdict", "r.h5"), 2)
+        self.assertEqual(self.left_behind(), ["first", "launcher.sh", "r.h5"])
+
+    def test_partial_results_of_the_first_launch_keep_their_name(self):
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f"""#!/bin/sh
+if [ -e first ]; then exit 1; fi
+{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@" &
+until ls r.h5.partial/cases/*.h5 >first 2>&1; do sleep 0.05; done
+supervisor=$(sed 's/.*"pid":\\([0-9]*\\).*/\\1/' r.h5.partial/owner)
+kill -9 $supervisor $(cat /proc/$supervisor/task/*/children)
+wait
+""")
+        launcher.chmod(0o755)
+        result = self.assay("run", "--suites", "inventory,gemm", "--gemm.sizes", "256", "--level", "smoke", "--exclude", "nosuch", "--out", "r.h5",
+                            "--launcher", str(launcher))
+        self.assertIn("launching again", result.stderr)
+        self.assert_code(result, 3)
+        self.assertIn("results of an earlier launch are in r.h5.partial\n", result.stderr)
+        self.assert_code(self.assay("recover", "r.h5.partial", "-o", "r.h5"), 0)
+
     def test_relaunch_0_launches_once(self):
         result = self.assay("run", "--suites", "selftest", "--level", "smoke", "--inject", "crash:rank=0", "--out", "r.h5",
                             "--relaunch", "0", "--launcher", f"{harness.MPIEXEC} --allow-run-as-root -n 1")
