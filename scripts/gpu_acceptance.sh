@@ -3,6 +3,9 @@
 # Tests the GPUs of one machine that has a driver and CUDA libraries and nothing else; part of the bundle (scripts/bundle.sh --gpu).
 # POSIX shell, coreutils, find, sed and awk only.
 set -u
+# Where numbers have a decimal comma, awk takes 1.5 for 1.
+LC_ALL=C
+export LC_ALL
 
 usage() {
   cat <<'TEXT'

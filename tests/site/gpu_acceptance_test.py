@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/gpu_acceptance.sh with a program in the place of `assay`: what becomes of a step that its time limit ends."""
 
+import pathlib
+import shutil
+import subprocess
+
 import place
 
 # A run ends on request, with the exit code of its verdict.
@@ -10,6 +14,17 @@ case "$1" in
   run)
     trap 'exit {code}' TERM
     for ((i = 0; i < 200; ++i)); do sleep 0.1; done ;;
+esac
+"""
+# A run that measures 1.5 TFLOP/s, half of what the device can.
+FIGURES = """#!/bin/bash
+case "$1" in
+  list) echo 'cuda built: 1 GPU here: A' ;;
+  run) while [ "$1" != --out ]; do shift; done; : >"$2" ;;
+  export)
+    echo header >"$5"
+    echo ',gemm,bf16-n64-together,,throughput,metric,FLOP/s,higher,,gpu0,,,,,,,,,1.5e12' >>"$5"
+    echo ',gemm,bf16-n64-together,,bound_share,metric,1,higher,,gpu0,,,,,,,,,0.5' >>"$5" ;;
 esac
 """
 
@@ -32,6 +47,16 @@ class GpuAcceptance(place.SiteTest):
             code, line = self.cut_short(code)
             self.assertEqual(code, 3, line)
             self.assertRegex(line, r"^smoke +\d+ s  cut short at its limit of 4 s: smoke.log\n$")
+
+    def test_figures_are_the_same_where_numbers_have_a_comma(self):
+        if not shutil.which("localedef") or not pathlib.Path("/usr/share/i18n/locales/de_DE").exists():
+            self.skipTest("no localedef here, or no locales to make one from")
+        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", self.dir / "de_DE.utf8"], check=True, capture_output=True)
+        assay = self.program("assay-under-test", FIGURES)
+        for name, env in {"plain": {}, "comma": {"LOCPATH": str(self.dir), "LC_ALL": "de_DE.utf8"}}.items():
+            self.script("gpu_acceptance.sh", "--assay", assay, "--minutes", "1", "--steps", "smoke", "--out", name,
+                        env={"ASSAY_CUBLASLT_LIBRARY": "none", "ASSAY_NCCL_LIBRARY": "none", **env})
+            self.assertRegex((self.dir / name / "table.txt").read_text(), r"(?m)^smoke +gemm/bf16-n64-together +1\.5 TFLOP/s +3 TFLOP/s +50\.0 % ", name)
 
 
 if __name__ == "__main__":
