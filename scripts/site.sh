@@ -68,13 +68,18 @@ site_drain() {  # FILE|DIR
   "$(dirname "${BASH_SOURCE[0]}")/slurm/drain.sh" "${options[@]}" "$1" 2>&1 || printf 'drain.sh left with %s\n' "$?"
 }
 
-# The directory of one job: RESULTS/DATE/JOB, made here. Prints it.
+# The directory of one job: RESULTS/DATE/KIND-JOB, made here, with a number behind it from the second of the same name on. Prints it.
 site_directory() {  # KIND
-  local directory
+  local directory made number=1 job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${FLUX_JOB_ID:-$(date -u +%H%M%SZ)}}}}
   safe_directory ASSAY_RESULTS "$ASSAY_RESULTS" || exit 4
-  directory=$ASSAY_RESULTS/$(date -u +%Y-%m-%d)/$1-${SLURM_JOB_ID:-$(date -u +%H%M%SZ)}
-  { mkdir -p "${directory%/*}" && mkdir "$directory"; } 2>/dev/null || site_wrong "cannot make $directory"
-  printf '%s\n' "$directory"
+  directory=$ASSAY_RESULTS/$(date -u +%Y-%m-%d)/$1-${job//[^A-Za-z0-9._-]/-}
+  made=$directory
+  mkdir -p "${directory%/*}" 2>/dev/null || site_wrong "cannot make $directory"
+  until mkdir "$made" 2>/dev/null; do
+    [ -e "$made" ] || site_wrong "cannot make $made"
+    made=$directory-$((++number))
+  done
+  printf '%s\n' "$made"
 }
 
 # One line about one job, in one write.

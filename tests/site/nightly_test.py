@@ -290,6 +290,18 @@ class Nightly(place.SiteTest):
         self.program("sbatch", "#!/bin/sh\necho submitted\n")
         self.assertEqual(self.script("soak.sh", env=job).stdout, "submitted\n")
 
+    def test_scripts_of_one_job_or_second_have_directories_of_their_own(self):
+        self.results.mkdir()
+        script = f"set -euo pipefail; . {place.SCRIPTS}/site.sh; site_settings; for i in 1 2 3; do site_directory nightly; done"
+        env = {name: value for name, value in self.env.items() if not name.startswith(("SLURM_", "PBS_", "LSB_", "FLUX_"))}
+        for job, name in [({"SLURM_JOB_ID": "7"}, "7"), ({"PBS_JOBID": "12[3].server"}, "12-3-.server"), ({"FLUX_JOB_ID": "fX2"}, "fX2"), ({}, None)]:
+            result = subprocess.run(["bash", "-c", script], env={**env, **job}, capture_output=True, text=True, timeout=30)
+            self.assert_code(result, 0)
+            names = [pathlib.Path(line).name for line in result.stdout.split()]
+            self.assertEqual(len(set(names)), 3)
+            if name:
+                self.assertEqual(names, [f"nightly-{name}", f"nightly-{name}-2", f"nightly-{name}-3"])
+
     def test_settings_that_are_wrong_are_named(self):
         for changes, text in [({"ASSAY": "no-such-program"}, "ASSAY: no program 'no-such-program'"),
                               ({"ASSAY_KEEP_NIGHTS": "many"}, "ASSAY_KEEP_NIGHTS is a whole number, not 'many'"),
