@@ -120,7 +120,8 @@ case "$system" in
     cat <<YAML
 # SPDX-License-Identifier: Apache-2.0
 # $what Made by scripts/batch.sh kubernetes $kind; change it there.
-# Untested: no cluster has run it. Results lie in the claim "assay-results", directory assay; settings in the config map "assay-site" (key site.conf).
+# Untested: no cluster has run it. Results lie in the claim "assay-results" (ReadWriteMany: launcher and workers mount it), directory
+# assay; settings in the config map "assay-site" (key site.conf). Its other keys, as limits.toml, are files in /etc/assay/options.
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
 metadata:
@@ -157,6 +158,7 @@ spec:
                   value: /etc/assay/site.conf
               volumeMounts:
                 - {name: site, mountPath: /etc/assay/site.conf, subPath: site.conf}
+                - {name: site, mountPath: /etc/assay/options}
                 - {name: results, mountPath: /var/lib/assay, subPath: assay}
           volumes:
             - {name: site, configMap: {name: assay-site}}
@@ -181,9 +183,14 @@ spec:
                 requests: {cpu: ${cores:-8}, memory: ${memory}Gi}$limits
               volumeMounts:
                 - {name: shm, mountPath: /dev/shm}
+                # Rank 0 runs in a worker: it writes the results and reads the files of options.
+                - {name: site, mountPath: /etc/assay/options}
+                - {name: results, mountPath: /var/lib/assay, subPath: assay}
           volumes:
             # Ranks of a node exchange data in shared memory, NCCL too; the 64 MiB of a container are too little.
             - {name: shm, emptyDir: {medium: Memory}}
+            - {name: site, configMap: {name: assay-site}}
+            - {name: results, persistentVolumeClaim: {claimName: assay-results}}
 YAML
     ;;
   *) wrong "SYSTEM is slurm, pbs, lsf, flux or kubernetes, not '$system'" ;;

@@ -123,8 +123,15 @@ class Batch(place.SiteTest):
                     self.assertLessEqual({mount["name"] for mount in container.get("volumeMounts", [])}, volumes)
                     self.assertEqual(set(container["resources"]["requests"]), {"cpu", "memory"})
             worker = replicas["Worker"]["template"]["spec"]
-            self.assertEqual(worker["volumes"], [{"name": "shm", "emptyDir": {"medium": "Memory"}}])
-            self.assertEqual(worker["containers"][0]["volumeMounts"], [{"name": "shm", "mountPath": "/dev/shm"}])
+            self.assertIn({"name": "shm", "emptyDir": {"medium": "Memory"}}, worker["volumes"])
+            self.assertIn({"name": "shm", "mountPath": "/dev/shm"}, worker["containers"][0]["volumeMounts"])
+            # Rank 0 runs in a worker, with the paths that the launcher's script gives to it.
+            launcher = replicas["Launcher"]["template"]["spec"]
+            for mount in [{"name": "results", "mountPath": "/var/lib/assay", "subPath": "assay"}, {"name": "site", "mountPath": "/etc/assay/options"}]:
+                for pod in (launcher, worker):
+                    self.assertIn(mount, pod["containers"][0]["volumeMounts"])
+            for volume in launcher["volumes"]:
+                self.assertIn(volume, worker["volumes"])
             self.assertEqual(worker["containers"][0]["securityContext"], {"capabilities": {"add": ["IPC_LOCK"]}})
 
     def test_the_mpijob_keeps_settings_and_results_where_the_scripts_take_them(self):
@@ -134,6 +141,7 @@ class Batch(place.SiteTest):
             self.skipTest("no yaml for python3 (package python3-yaml)")
         pod = yaml.safe_load(self.text("kubernetes", "nightly"))["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
         self.assertEqual(pod["containers"][0]["volumeMounts"], [{"name": "site", "mountPath": "/etc/assay/site.conf", "subPath": "site.conf"},
+                                                                {"name": "site", "mountPath": "/etc/assay/options"},
                                                                 {"name": "results", "mountPath": "/var/lib/assay", "subPath": "assay"}])
         # A claim whose root, and with it what Kubernetes makes below it for a subPath, can be written by others.
         for mode, made in [(0o777, False), (0o2775, True)]:
