@@ -45,6 +45,36 @@ bool in_slurm_step() {
   return step && *step < 0xfffffff0ULL;
 }
 
+/// Tasks of a node of the step, from "8(x511),4": as many nodes as stand behind x have so many. -1 where
+/// nothing tells.
+int slurm_local_size() {
+  const char* text = std::getenv("SLURM_STEP_TASKS_PER_NODE");
+  int node = environment_integer("SLURM_NODEID");
+  std::string_view rest = text == nullptr || node < 0 ? "" : text;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    const auto times = item.find("(x");
+    const auto tasks = to_integer<int>(item.substr(0, times));
+    std::optional<int> nodes = 1;
+    if (times != std::string_view::npos)
+      nodes = item.ends_with(')') ? to_integer<int>(item.substr(times + 2, item.size() - times - 3)) : 0;
+    if (!tasks || !nodes || *nodes < 1) return -1;
+    if (node < *nodes) return *tasks;
+    node -= *nodes;
+  }
+  return -1;
+}
+
+/// Ranks of this node as the batch system tells them, where its step has all ranks of the launch.
+int local_size_of_step(int size) {
+  if (in_slurm_step()) return size == environment_integer("SLURM_STEP_NUM_TASKS") ? slurm_local_size() : -1;
+  if (const int local = environment_integer("PALS_LOCAL_SIZE"); local > 0) return local;
+  // Flux tells no number of a node; ranks are spread evenly.
+  const int nodes = environment_integer("FLUX_JOB_NNODES");
+  return nodes > 0 && size > 0 && size == environment_integer("FLUX_JOB_SIZE") ? (size - 1) / nodes + 1 : -1;
+}
+
 void add_slurm(LaunchEnvironment& env) {
   if (env.size < 0) env.size = environment_integer("SLURM_STEP_NUM_TASKS");
   if (env.size < 0) env.size = environment_integer("SLURM_NTASKS");
@@ -143,6 +173,8 @@ LaunchEnvironment launch_environment() {
   } else if (in_slurm_step() && take("slurm", "SLURM_PROCID")) {
     add_slurm(env);
   }
+  if (env.launched && env.local_size < 0) env.local_size = local_size_of_step(env.size);
+  if (env.local_size > env.size) env.local_size = -1;
   return env;
 }
 

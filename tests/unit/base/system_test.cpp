@@ -35,7 +35,12 @@ constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_RANK",
                                       "MPI_LOCALNRANKS",
                                       "OMPI_MCA_rmaps_base_oversubscribe",
                                       "OMPI_MCA_rmaps_base_mapping_policy",
-                                      "SLURM_OVERCOMMIT"};
+                                      "SLURM_OVERCOMMIT",
+                                      "SLURM_STEP_TASKS_PER_NODE",
+                                      "SLURM_NODEID",
+                                      "PALS_LOCAL_SIZE",
+                                      "FLUX_JOB_SIZE",
+                                      "FLUX_JOB_NNODES"};
 
 using Variables = std::map<std::string, std::string>;
 
@@ -121,6 +126,41 @@ TEST(LaunchEnvironment, SrunWithAndWithoutPmi) {
   const Launch launch(
       Variables{{"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}});
   EXPECT_EQ(launch_environment().size, 4) << "this is how accidental singletons are seen";
+}
+
+TEST(LaunchEnvironment, SlurmTellsTheTasksOfThisNode) {
+  const auto of = [](const char* tasks, const char* node, const char* in_all) {
+    const Launch launch(Variables{{"SLURM_PROCID", "0"},
+                                  {"SLURM_STEP_ID", "0"},
+                                  {"SLURM_STEP_NUM_TASKS", in_all},
+                                  {"SLURM_STEP_TASKS_PER_NODE", tasks},
+                                  {"SLURM_NODEID", node}});
+    return launch_environment().local_size;
+  };
+  EXPECT_EQ(of("8(x511),4", "0", "4092"), 8);
+  EXPECT_EQ(of("8(x511),4", "510", "4092"), 8);
+  EXPECT_EQ(of("8(x511),4", "511", "4092"), 4);
+  EXPECT_EQ(of("8(x511),4", "512", "4092"), -1);
+  EXPECT_EQ(of("2,4(x2)", "2", "10"), 4);
+  EXPECT_EQ(of("4", "0", "4"), 4);
+  EXPECT_EQ(of("8", "0", "4"), -1) << "more than there are in all";
+  for (const char* nonsense : {"", "x", "8(x", "8(x)", "8(x0)", "(x2)", ","})
+    EXPECT_EQ(of(nonsense, "0", "16"), -1);
+  EXPECT_EQ(of("4", "-1", "16"), -1);
+}
+
+TEST(LaunchEnvironment, RanksOfThisNodeBelowOtherLaunchers) {
+  const auto of = [](Variables more) {
+    more.insert({{"PMI_RANK", "0"}, {"PMI_SIZE", "10"}});
+    const Launch launch(more);
+    return launch_environment().local_size;
+  };
+  EXPECT_EQ(of({{"PALS_LOCAL_SIZE", "5"}}), 5);
+  EXPECT_EQ(of({{"FLUX_JOB_SIZE", "10"}, {"FLUX_JOB_NNODES", "1"}}), 10);
+  EXPECT_EQ(of({{"FLUX_JOB_SIZE", "10"}, {"FLUX_JOB_NNODES", "3"}}), 4);
+  EXPECT_EQ(of({{"FLUX_JOB_SIZE", "3"}, {"FLUX_JOB_NNODES", "3"}}), -1) << "a launcher of its own inside";
+  EXPECT_EQ(of({{"MPI_LOCALNRANKS", "2"}, {"PALS_LOCAL_SIZE", "5"}}), 2);
+  EXPECT_EQ(of({}), -1);
 }
 
 TEST(LaunchEnvironment, ABatchScriptIsNoRank) {
