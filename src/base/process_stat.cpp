@@ -11,6 +11,22 @@
 #include "base/system.hpp"
 
 namespace assay {
+namespace {
+
+/// The name of the program that a loader was told to start, as that of the bundle is: it is no option, nor
+/// the value of one. `words` end with a zero each.
+std::string loaded_program(const std::string& words) {
+  std::istringstream in(words);
+  std::string word;
+  std::getline(in, word, '\0');  // the loader
+  while (std::getline(in, word, '\0')) {
+    if (!word.starts_with("--")) return word.substr(word.rfind('/') + 1);
+    if (word == "--library-path") std::getline(in, word, '\0');
+  }
+  return "";
+}
+
+}  // namespace
 
 std::optional<ProcessStat> process_stat(const std::string& process, const std::string& proc) {
   const auto text = read_text(proc + "/" + process + "/stat");
@@ -46,12 +62,15 @@ std::optional<double> process_age_s(const std::string& process) {
   return std::max(0.0, static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - started_s);
 }
 
-std::string launcher_parent(bool daemons) {
+std::string launcher_parent(bool daemons, const std::string& proc) {
   static constexpr std::array names = {"mpirun", "mpiexec", "orterun", "prterun", "orted", "prted"};
   constexpr std::size_t launchers = 4;
-  const auto name = read_text("/proc/" + std::to_string(getppid()) + "/comm");
+  const std::string parent = proc + "/" + std::to_string(getppid());
+  std::string name = read_text(parent + "/comm").value_or("");
+  if (name.starts_with("ld-linux") || name.starts_with("ld64"))
+    name = loaded_program(read_text(parent + "/cmdline").value_or(""));
   const auto end = names.begin() + (daemons ? names.size() : launchers);
-  return name && std::find(names.begin(), end, *name) != end ? *name : std::string();
+  return std::find(names.begin(), end, name) != end ? name : std::string();
 }
 
 }  // namespace assay

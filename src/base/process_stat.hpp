@@ -25,8 +25,8 @@ std::optional<ProcessStat> process_stat(const std::string& process, const std::s
 /// Since it started; nullopt as above.
 std::optional<double> process_age_s(const std::string& process);
 
-/// The name of the parent process where that is Open MPI's launcher, or with `daemons` one of its daemons,
-/// which may be older than the job; empty elsewhere.
-std::string launcher_parent(bool daemons);
+/// The name of the parent process where that is Open MPI's launcher, also one that a loader was told to
+/// start, or with `daemons` one of its daemons, which may be older than the job; empty elsewhere.
+std::string launcher_parent(bool daemons, const std::string& proc = "/proc");
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -245,6 +246,25 @@ TEST(System, ProcessIsNoOlderThanItsParent) {
   EXPECT_LT(*self, 3600);
   EXPECT_LE(*self, *parent);
   EXPECT_EQ(process_age_s("none"), std::nullopt);
+}
+
+TEST(System, TheLauncherIsKnownWhereALoaderWasToldToStartIt) {
+  testing::Tree tree;
+  const std::string parent = "/" + std::to_string(::getppid()) + "/";
+  const auto said = [&](const std::string& comm, std::string words, bool daemons) {
+    std::replace(words.begin(), words.end(), ' ', '\0');
+    tree.file(parent + "comm", comm + "\n");
+    tree.file(parent + "cmdline", words);
+    return launcher_parent(daemons, tree.root());
+  };
+  EXPECT_EQ(said("mpirun", "", false), "mpirun");
+  EXPECT_EQ(said("bash", "bash mpirun", false), "");
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2 --library-path /b/lib/shared:/b/lib/rdma ";
+  EXPECT_EQ(said("ld-linux-x86-64", loader + "/b/libexec/orterun --prefix /b -n 2 assay", false), "orterun");
+  EXPECT_EQ(said("ld-linux-aarch6", loader + "/b/libexec/orted --hnp", true), "orted");
+  EXPECT_EQ(said("ld64.so.2", loader + "/b/libexec/orted --hnp", false), "") << "a daemon is no launcher";
+  EXPECT_EQ(said("ld-linux-x86-64", loader + "/b/libexec/ompi_info mpirun", false), "");
+  EXPECT_EQ(said("ld-linux-x86-64", loader, false), "");
 }
 
 }  // namespace assay
