@@ -62,6 +62,11 @@ std::optional<double> process_age_s(const std::string& process) {
   return std::max(0.0, static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - started_s);
 }
 
+double process_start_s(std::optional<double> age_s, int ranks) noexcept {
+  const double most_s = 10 + 0.02 * std::max(ranks, 0);
+  return age_s && *age_s <= most_s ? *age_s : 0;
+}
+
 std::string launcher_parent(bool daemons, const std::string& proc) {
   static constexpr std::array names = {"mpirun", "mpiexec", "orterun", "prterun", "orted", "prted"};
   constexpr std::size_t launchers = 4;

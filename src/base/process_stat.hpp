@@ -25,6 +25,10 @@ std::optional<ProcessStat> process_stat(const std::string& process, const std::s
 /// Since it started; nullopt as above.
 std::optional<double> process_age_s(const std::string& process);
 
+/// What of the age of a process, of a launch of `ranks`, was its start: nothing where that is more than a
+/// start takes. In a job script that ends with `exec` it was another program before.
+double process_start_s(std::optional<double> age_s, int ranks) noexcept;
+
 /// The name of the parent process where that is Open MPI's launcher, also one that a loader was told to
 /// start, or with `daemons` one of its daemons, which may be older than the job; empty elsewhere.
 std::string launcher_parent(bool daemons, const std::string& proc = "/proc");

@@ -278,9 +278,11 @@ class RunController final : public supervisor::Controller {
     return size > 0 ? static_cast<std::size_t>(size) : 1;
   }
 
-  /// Of Open MPI's launcher, else of this process.
-  static double launcher_age_s() {
-    return process_age_s(launcher_parent(false).empty() ? "self" : std::to_string(getppid())).value_or(0);
+  /// Since Open MPI's launcher began to start, else this process.
+  static double launcher_start_s() {
+    const bool launcher = !launcher_parent(false).empty();
+    return process_start_s(process_age_s(launcher ? std::to_string(getppid()) : "self"),
+                           static_cast<int>(launched_ranks()));
   }
 
   std::vector<OptionSpec> option_specs() const {
@@ -364,7 +366,7 @@ class RunController final : public supervisor::Controller {
   RetestPlanner retests_;
   RunSchedule schedule_;
   int segment_ = 1;
-  double made_at_s_ = now_s() - launcher_age_s();
+  double made_at_s_ = now_s() - launcher_start_s();
   double budget_from_s_ = 0;
   std::string lost_why_;
   bool all_reported_ = true;

@@ -65,7 +65,7 @@ class Launches {
   Launches(const Config& config, const Relaunch& how)
       : config_(config),
         how_(how),
-        begin_s_(now_s() - process_age_s("self").value_or(0)),
+        begin_s_(now_s() - process_start_s(process_age_s("self"), 1)),
         given_(node_list("exclude", config.exclude)),
         files_(config),
         resume_(config.resume) {}

@@ -251,6 +251,17 @@ exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
                 self.assertFalse(late, result.stdout)
                 self.assertLess(untold_s, 1.5, "what is told is what it took")
 
+    def test_what_a_job_script_did_before_counts_for_nothing(self):
+        """A script that ends with exec has the age of the program, or of its launcher."""
+        run = f"{harness.ASSAY} run --suites selftest --selftest.cases pass --level smoke --out"
+        job = f"sleep 14; {{ exec {run} a.h5; }} & sleep 14; exec {harness.MPIEXEC} -n 2 {run} b.h5"
+        result = harness.execute(["sh", "-c", job], self.dir)
+        for name in ("a.h5", "b.h5"):
+            self.assertRegex(self.assay("inspect", name).stdout, "(?m)^state +complete$", result.stdout + result.stderr)
+        ran = [float(seconds) for seconds in re.findall(r"(?m)^ran ([\d.]+) s of 15 s$", result.stdout)]
+        self.assertEqual(len(ran), 2, result.stdout)
+        self.assertLess(max(ran), 14)
+
     def test_a_soak_has_the_worst_code_of_its_segments(self):
         launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"
         run = ["run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "selftest"]
@@ -291,7 +302,7 @@ exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
         launcher = self.dir / "launcher.sh"
         launcher.write_text(f'#!/bin/sh\nif [ -e first ]; then exit 1; fi\ntouch first\nexec {harness.MPIEXEC} --allow-run-as-root -n 1 "$@"\n')
         launcher.chmod(0o755)
-        result = self.assay("run", "--level", "smoke", "--suites", "selftest", "--selftest.cases", "fail,pass", "--seed", "3",
+        result = self.assay("run", "--suites", "selftest", "--selftest.cases", "fail,pass", "--seed", "3",
                             "--inject", "crash:rank=0,case=pass", "--out", "r.h5", "--launcher", str(launcher))
         self.assertIn("launching again", result.stderr)
         self.assert_code(result, 2)

@@ -248,6 +248,14 @@ TEST(System, ProcessIsNoOlderThanItsParent) {
   EXPECT_EQ(process_age_s("none"), std::nullopt);
 }
 
+TEST(System, WhatAProcessDidBeforeItsProgramIsNotItsStart) {
+  EXPECT_EQ(process_start_s(4.0, 1), 4.0);
+  EXPECT_EQ(process_start_s(1860.0, 1), 0) << "a job script that ends with exec";
+  EXPECT_EQ(process_start_s(60.0, 1), 0);
+  EXPECT_EQ(process_start_s(60.0, 4096), 60.0) << "a launcher takes its time for thousands";
+  EXPECT_EQ(process_start_s(std::nullopt, 1), 0);
+}
+
 TEST(System, TheLauncherIsKnownWhereALoaderWasToldToStartIt) {
   testing::Tree tree;
   const std::string parent = "/" + std::to_string(::getppid()) + "/";
