@@ -84,9 +84,14 @@ std::optional<Fall> common_fall_of(std::vector<std::vector<double>> lines, doubl
   if (steps.size() + 1 < constants::drift_least_times || !(change <= -shown_by_quarters * least) ||
       -change <= constants::drift_common_deviations * mad_sigma(steps) / std::sqrt(2.0))
     return std::nullopt;
-  const auto share = std::count_if(lines.begin(), lines.end(),
-                                   [&](const auto& line) { return change_of(line) <= change / 2; });
-  if (10 * share < 9 * static_cast<std::ptrdiff_t>(lines.size())) return std::nullopt;
+  // A line without values in the first or last quarter says nothing of the others.
+  std::ptrdiff_t known = 0, shown = 0;
+  for (const auto& line : lines) {
+    const double own = change_of(line);
+    known += std::isnan(own) ? 0 : 1;
+    shown += own <= change / 2 ? 1 : 0;
+  }
+  if (10 * shown < 9 * known) return std::nullopt;
   Fall fall = fall_of(common);
   fall.change = std::min(fall.change, change);
   return fall;

@@ -75,6 +75,13 @@ TEST(Drift, WhatAllLoseTogetherIsACommonFall) {
     }
 }
 
+TEST(Drift, ALostMemberHidesNoCommonFall) {
+  std::mt19937_64 g(5);
+  auto lines = falling(8, -0.02, 0.002, g);
+  for (std::size_t s = 5; s < lines[3].size(); ++s) lines[3][s] = std::nan("");
+  EXPECT_TRUE(verdict::common_fall_of(lines, 0.05));
+}
+
 Spec long_case() {
   Spec spec;
   spec.nodes = 16;
