@@ -16,7 +16,7 @@ namespace assay::verdict {
 namespace {
 
 constexpr std::string_view magic = "assayidx";
-constexpr int version = 1;
+constexpr int version = 2;  // 1: without values that cannot be
 
 [[noreturn]] void broken() { throw Error(ErrorKind::data, "is no index of this version, or damaged"); }
 
@@ -88,7 +88,7 @@ Json run_json(const IndexedRun& indexed, PartTable& table) {
   return {{"file", indexed.file},        {"bytes", indexed.bytes},        {"changed_ns", indexed.changed_ns},
           {"run_id", run.source.run_id}, {"started", run.source.started}, {"hash", run.source.hash},
           {"level", run.level},          {"injected", run.injected},      {"parts", to_binary(parts)},
-          {"rows", std::move(rows)},     {"series", std::move(series)}};
+          {"left_out", run.left_out},    {"rows", std::move(rows)},       {"series", std::move(series)}};
 }
 
 std::vector<Part> parts_of(const Json& table) {
@@ -152,6 +152,7 @@ IndexedRun run_of(const Json& json, const std::vector<Part>& table) {
   run.source = {out.file, json.at("run_id"), json.at("started"), json.at("hash")};
   run.level = json.at("level");
   run.injected = json.at("injected");
+  run.left_out = json.at("left_out").get<std::vector<std::string>>();
   std::unordered_map<std::int32_t, std::int32_t> here;
   for (const auto row : from_binary<std::int32_t>(json.at("parts"))) {
     Part part = table.at(static_cast<std::size_t>(row));

@@ -62,8 +62,7 @@ struct Snapshot {
   bool injected = false;
   std::vector<Part> parts;
   std::vector<SnapshotSeries> series;
-  std::vector<std::string>
-      left_out;  ///< "sim03 in memory/triad:bandwidth": values that cannot be; not in an index
+  std::vector<std::string> left_out;  ///< "sim03 in memory/triad:bandwidth": values that cannot be
 
   const Part& part(std::int32_t row) const { return parts[static_cast<std::size_t>(row)]; }
 };

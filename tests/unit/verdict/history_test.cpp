@@ -292,6 +292,7 @@ TEST(HistoryIndex, HoldsWhatWasPutIn) {
   Fleet fleet(8, 3, 0.001, 8);
   std::vector<verdict::IndexedRun> runs;
   const auto days = fleet.days(3);
+  days->front().left_out = {"node3 in gemm/fp32-n1024:throughput"};
   for (const auto& run : *days) runs.push_back({run.source.file, 10, 20, run});
   const std::string bytes = verdict::index_bytes(runs);
   const auto back = verdict::parse_index(bytes);
@@ -301,6 +302,7 @@ TEST(HistoryIndex, HoldsWhatWasPutIn) {
     EXPECT_EQ(verdict::hash_of(back[i].run), runs[i].run.source.hash);
     EXPECT_EQ(back[i].run.series[0].log_rate, runs[i].run.series[0].log_rate);
     EXPECT_EQ(back[i].run.part(0).name, runs[i].run.part(0).name);
+    EXPECT_EQ(back[i].run.left_out, runs[i].run.left_out);
   }
   // Every flipped byte and every cut is noticed.
   for (std::size_t at = 0; at < bytes.size(); at += 97) {
