@@ -70,7 +70,7 @@ Steady steady_rows(const Matrix& m, std::size_t window) {
   for (const auto& row : m.rows) leave_one_out(last_of(past_of(row), window), all);
   if (all.size() < scale_min) return {steady};
   // Half of the parts may have changed their level for half of the runs.
-  const double scale = std::min(mad_sigma(all), noise_of(m.rows, m.drift_known));
+  const double scale = std::min(mad_sigma(all), past::noise_of(m));
   const double apart = shifted_deviations * std::max(scale, scale_floor);
   for (std::size_t i = 0; i < m.rows.size(); ++i) {
     const Past p = past_of(m.rows[i]);

@@ -45,13 +45,14 @@ void find_level(Matrix& m) {
   m.fleet_sigma = fleet_sigma(steady);
   const double level = median(steady);
   for (auto& row : m.rows)
-    for (double& value : row) value += level;
+    for (std::size_t h = 0; h < m.fleet.size(); ++h)
+      if (!std::isnan(m.fleet[h])) row[h] += level;
 }
 
 /// A fault that was repaired is no past of a part: where it comes back, the part is slow again.
 void set_ended_aside(Matrix& m) {
   m.ended.resize(m.rows.size());
-  const double noise = noise_of(m.rows, m.drift_known);
+  const double noise = noise_of(m);
   for (std::size_t i = 0; i < m.rows.size(); ++i) {
     const Past p = past_of(m.rows[i]);
     for (const auto& [begin, end] : ended_losses(p.values, noise)) {
@@ -66,18 +67,27 @@ void set_ended_aside(Matrix& m) {
 
 }  // namespace
 
+double noise_of(const Matrix& m) {
+  if (!m.drift_known) return verdict::noise_of(m.rows, false);
+  std::vector<std::vector<double>> rows(m.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t h = 0; h < m.tells.size(); ++h)
+      if (m.tells[h]) rows[i].push_back(m.rows[i][h]);
+  return verdict::noise_of(rows, true);
+}
+
 std::string key_of(const SnapshotSeries& s) { return s.full() + '\n' + s.case_key; }
 
 Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size_t identities) {
   Matrix m;
   m.row_of.assign(identities, -1);
-  std::size_t fewest = ~std::size_t{0};
+  m.tells.assign(runs.size(), false);
   for (std::size_t h = 0; h < runs.size(); ++h) {
     const auto at = runs[h].series.find(key);
     if (at == runs[h].series.end()) continue;
     ++m.runs;
     const auto scores = scores_of(*runs[h].snapshot, *at->second);
-    fewest = std::min(fewest, nodes_in(*runs[h].snapshot, scores));
+    m.tells[h] = nodes_in(*runs[h].snapshot, scores) >= constants::fleet_min_nodes;
     for (const auto& s : scores) {
       auto& row = m.row_of[static_cast<std::size_t>(runs[h].ids[static_cast<std::size_t>(s.part)])];
       if (row < 0) {
@@ -88,15 +98,16 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
     }
   }
   m.fleet.assign(runs.size(), not_taken);
-  m.drift_known = fewest >= constants::fleet_min_nodes && !m.rows.empty();
+  m.drift_known = 2 * static_cast<std::size_t>(std::ranges::count(m.tells, true)) > m.runs;
   if (!m.drift_known) {
     set_ended_aside(m);
     return m;
   }
   std::vector<double> centres;
   for (const auto& row : m.rows) centres.push_back(median_of(row));
-  const double noise = noise_of(m.rows, true);
+  const double noise = noise_of(m);
   for (std::size_t h = 0; h < runs.size(); ++h) {
+    if (!m.tells[h]) continue;
     std::vector<double> off;
     for (std::size_t i = 0; i < m.rows.size(); ++i)
       if (!std::isnan(m.rows[i][h])) off.push_back(m.rows[i][h] - centres[i]);

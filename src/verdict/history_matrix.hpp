@@ -42,13 +42,17 @@ struct Matrix {
   std::vector<std::vector<double>> rows;                ///< [part][run], NaN where absent
   std::vector<std::vector<std::vector<double>>> ended;  ///< [part] losses that ended, taken out of its row
   std::vector<std::int32_t> row_of;                     ///< by identity, -1
-  std::vector<double> fleet;                            ///< [run] drift; NaN where the metric is absent
-  bool drift_known = false;
+  std::vector<bool> tells;    ///< [run] whether it has nodes enough to tell its drift
+  std::vector<double> fleet;  ///< [run] drift, taken out of its values; NaN where it is not told
+  bool drift_known = false;   ///< most runs with the metric tell theirs
   std::size_t runs = 0;       ///< with the metric
   std::size_t levels = 0;     ///< of the fleet, in runs before it lost speed
   double fleet_sigma = 0;     ///< robust, of the drift of the runs before the fleet lost speed
   std::ptrdiff_t since = -1;  ///< the first of the latest runs in which the whole fleet was slow
 };
+
+/// Of a part from run to run, without the drift where it is known.
+double noise_of(const Matrix& m);
 
 Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size_t identities);
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Histories with small runs, of parts that they do not know, of metrics that are no rates, and beside limits.
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "history_rig.hpp"
+
+namespace assay {
+namespace {
+
+using history_rig::drifts;
+using history_rig::Fleet;
+using history_rig::judged;
+
+/// Leaves the first node of the first case.
+void test_one_node(results::Results& r) {
+  auto& c = fabricate::first_case(r);
+  c.metrics[0].values.resize(c.samples());
+  c.t.resize(c.samples());
+  c.entity.resize(1);
+  c.count.resize(1);
+}
+
+TEST(HistoryParts, ASmallRunAmongLargeOnesHidesNoLossOfTheFleet) {
+  for (const int small : {-1, 0, 4, 9}) {  // the day, if any
+    Fleet fleet(16, 1, 0.001, 3);
+    fleet.drift_sigma = 0.002;
+    auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
+    for (int day = 0; day < 10; ++day) {
+      auto r = fleet.run(day);
+      if (day == small) test_one_node(r);
+      earlier->push_back(verdict::snapshot_of(r, "day" + std::to_string(day)));
+    }
+    EXPECT_TRUE(drifts(judged(fleet.run(10), earlier)).empty()) << small;
+    const auto found = drifts(judged(fleet.run(10, 0, 0.06), earlier));
+    ASSERT_EQ(found.size(), 1U) << small;
+    EXPECT_EQ(found[0].level, "cluster");
+    EXPECT_NEAR(*found[0].deficit, 0.06, 0.01);
+  }
+}
+
+}  // namespace
+}  // namespace assay
