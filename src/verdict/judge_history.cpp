@@ -50,15 +50,25 @@ class HistoryJudge {
     std::unordered_map<std::string, const HistorySeries*> known;
     for (const auto& h : history_.series) known[h.metric + '\n' + h.case_key] = &h;
     auto [held, unknown] = judge_totals(j_, now_, history_);
+    std::set<std::int32_t> parts, with_past;  // of metrics that earlier runs have
     for (const auto& s : now_.series) {
       const auto at = known.find(s.full() + '\n' + s.case_key);
       if (at == known.end()) continue;
       const auto scores = scores_of(now_, s);
-      if (scores.size() != at->second->base.size()) damaged();
+      const auto& base = at->second->base;
+      if (scores.size() != base.size()) damaged();
       judge(s, scores, *at->second);
-      ++(std::isnan(at->second->threshold) ? unknown : held);
+      for (std::size_t i = 0; i < base.size(); ++i) {
+        parts.insert(scores[i].part);
+        if (!std::isnan(base[i])) with_past.insert(scores[i].part);
+      }
+      if (std::isnan(at->second->threshold))
+        ++unknown;
+      else if (std::ranges::any_of(base, [](float b) { return !std::isnan(b); }))
+        ++held;
     }
-    if (unknown == 0 && held > 0) return;
+    tell_strangers(parts.size() - with_past.size(), parts.size());
+    if (unknown == 0 && (held > 0 || !parts.empty())) return;
     auto f = j_.about(-1, "INFO", "fact", "uncovered");
     f.reference_kind = "history";
     f.text = "history " + history_.name + ": " +
@@ -72,6 +82,16 @@ class HistoryJudge {
   }
 
  private:
+  /// New parts, or old ones under another name or another layout of ranks.
+  void tell_strangers(std::size_t strangers, std::size_t of) {
+    if (strangers == 0) return;
+    auto f = j_.about(-1, "INFO", "fact", "uncovered");
+    f.reference_kind = "history";
+    f.text = "history " + history_.name + ": " + std::to_string(strangers) + " of " + std::to_string(of) +
+             " parts are in none of its runs";
+    j_.add(std::move(f), {});
+  }
+
   void judge(const SnapshotSeries& s, const std::vector<Score>& scores, const HistorySeries& h) {
     const double drift = drift_now(now_, scores, h);
     // No other part shows the drift of the fleet: a change must be larger by what that usually is.

@@ -42,5 +42,28 @@ TEST(HistoryParts, ASmallRunAmongLargeOnesHidesNoLossOfTheFleet) {
   }
 }
 
+TEST(HistoryParts, PartsThatItDoesNotKnowAreCounted) {
+  const auto note = [](const results::Results& r, const auto& earlier) -> std::string {
+    const auto v = judged(r, earlier);
+    const auto* f = fabricate::find_kind(v, "uncovered");
+    return f == nullptr ? "" : f->severity + " " + f->text;
+  };
+  const auto rename = [](results::Results& r, int nodes) {
+    for (auto& e : r.entities)
+      for (int n = 0; n < nodes; ++n)
+        if (e.name == "node" + std::to_string(n) || e.name.starts_with("node" + std::to_string(n) + "/"))
+          e.id += "-new";
+  };
+  Fleet fleet(16, 2, 0.001, 1);
+  const auto earlier = fleet.days(6);
+  auto now = fleet.run(6);
+  EXPECT_EQ(note(now, earlier), "");
+  rename(now, 2);
+  EXPECT_EQ(note(now, earlier), "INFO history history: 2 of 16 parts are in none of its runs");
+  now = fleet.run(6);
+  rename(now, 16);
+  EXPECT_EQ(note(now, earlier), "INFO history history: 16 of 16 parts are in none of its runs");
+}
+
 }  // namespace
 }  // namespace assay
