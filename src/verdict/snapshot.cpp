@@ -82,6 +82,12 @@ bool cannot_be(const SeriesRow& row, const std::string& unit) {
   return unit != "1" && !(row.median > 0 && std::isfinite(row.median));
 }
 
+/// Whether the metric is a rate or a time of a part. A ratio of a suite says how much was tested, unless a
+/// collective has it for the rate beside that alone; what those of other tools say is not known.
+bool is_of_machine(const Series& s) {
+  return s.judged && (s.unit != "1" || s.is_shared() || s.is_imported());
+}
+
 SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts, std::vector<std::string>& left_out) {
   SnapshotSeries out;
   out.suite = s.suite;
@@ -165,7 +171,8 @@ Snapshot snapshot_of(const Judgement& j, const std::string& file) {
   Parts parts(j.results, j.entities, out.parts);
   for (std::size_t i = 0; i < j.series.size(); ++i) {
     const Series& s = j.series[i];
-    if (!s.judged || !results::is_measurement(s.suite, s.stage) || results::is_retest(s.name)) continue;
+    if (!is_of_machine(s) || !results::is_measurement(s.suite, s.stage) || results::is_retest(s.name))
+      continue;
     SnapshotSeries reduced = reduce(j, s, parts, out.left_out);
     reduced.origin = i;
     if (!reduced.log_rate.empty()) out.series.push_back(std::move(reduced));

@@ -65,5 +65,22 @@ TEST(HistoryParts, PartsThatItDoesNotKnowAreCounted) {
   EXPECT_EQ(note(now, earlier), "INFO history history: 16 of 16 parts are in none of its runs");
 }
 
+/// A shorter night tests less of the memory, at the same rate.
+TEST(HistoryParts, WhatAPatternCoversIsNoRate) {
+  const auto with_coverage = [](results::Results r, double covered) {
+    const auto rows = fabricate::rows_of_kind(r, "device");
+    fabricate::add_case(r, "memory", "march-c", "coverage", "1", results::Better::higher, "device", rows,
+                        std::vector<double>(rows.size(), covered), 1);
+    fabricate::add_selftest(r, "memory");
+    return r;
+  };
+  Fleet fleet(16, 1, 0.001, 1);
+  auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
+  for (int day = 0; day < 10; ++day)
+    earlier->push_back(verdict::snapshot_of(with_coverage(fleet.run(day), 0.9), "day"));
+  const auto v = judged(with_coverage(fleet.run(10), 0.6), earlier);
+  EXPECT_TRUE(drifts(v).empty()) << drifts(v)[0].text;
+}
+
 }  // namespace
 }  // namespace assay
