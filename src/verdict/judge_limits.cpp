@@ -46,6 +46,28 @@ void check_unit(const Limit& limit, const Series& s, const std::string& file) {
   }
 }
 
+/// Marks rows as held against a limit, and those that keep one which names them and bounds their slow side:
+/// then their owner knows how slow they are. A pattern that every part has names none.
+void mark_rows(const LimitMatch& match, const Judgement& j, const Limit& limit, const Series& s,
+               const std::vector<SeriesRow*>& rows) {
+  for (auto* row : rows) row->reference = std::max<std::uint8_t>(row->reference, Reference::limit);
+  const bool slow_side = s.better == results::Better::higher ? limit.has_min : limit.has_max;
+  if (limit.device == "*" || !slow_side) return;
+  std::vector<SeriesRow*> named;
+  std::set<std::int32_t> nodes;
+  for (auto* row : rows) {
+    if (!match.names(limit, *row)) continue;
+    named.push_back(row);
+    nodes.insert(j.entities.node(row->source >= 0 ? row->source : row->entity));
+  }
+  if (named.size() == s.rows.size() && nodes.size() > 1) return;
+  for (auto* row : named) {
+    const bool within =
+        (!limit.has_min || row->median >= limit.min) && (!limit.has_max || row->median <= limit.max);
+    row->accepted = row->accepted || within;
+  }
+}
+
 }  // namespace
 
 void judge_limits(Judgement& j) {
@@ -63,12 +85,7 @@ void judge_limits(Judgement& j) {
         if (match.row(limit, row)) rows.push_back(&row);
       }
       judged += rows.size();
-      for (auto* row : rows) {
-        row->reference = std::max<std::uint8_t>(row->reference, Reference::limit);
-        const bool within =
-            (!limit.has_min || row->median >= limit.min) && (!limit.has_max || row->median <= limit.max);
-        row->accepted = row->accepted || (within && limit.device != "*");
-      }
+      mark_rows(match, j, limit, s, rows);
       if (limit.has_min) judge_bound(j, s, rows, limit.min, true, limit.min_text);
       if (limit.has_max) judge_bound(j, s, rows, limit.max, false, limit.max_text);
       // A promised metric without samples is absent, not zero and not good.

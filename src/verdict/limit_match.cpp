@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/limit_match.hpp"
 
+#include <algorithm>
+
 namespace assay::verdict {
 
 LimitMatch::LimitMatch(const Judgement& j) : j_(j) {
@@ -17,18 +19,23 @@ bool LimitMatch::series(const Limit& limit, const Series& s) const {
   return s.metric == limit.metric && glob(limit.case_glob, s.suite + "/" + s.name);
 }
 
-bool LimitMatch::row(const Limit& limit, const SeriesRow& row) const {
+bool LimitMatch::names(const Limit& limit, const SeriesRow& row) const {
   const std::string& pattern = limit.device;
-  if (pattern == "*" || glob(pattern, name_of(j_, row))) return true;
-  for (const auto r : rows_of(row)) {
-    const auto node = j_.entities.node(r);
-    for (const auto candidate : {r, node}) {
-      if (!j_.entities.valid(candidate)) continue;
-      if (glob(pattern, j_.entities.name(candidate))) return true;
+  if (glob(pattern, name_of(j_, row))) return true;
+  const auto named = [&](std::int32_t r) {
+    return j_.entities.valid(r) && glob(pattern, j_.entities.name(r));
+  };
+  return std::ranges::any_of(rows_of(row),
+                             [&](std::int32_t r) { return named(r) || named(j_.entities.node(r)); });
+}
+
+bool LimitMatch::row(const Limit& limit, const SeriesRow& row) const {
+  if (limit.device == "*" || names(limit, row)) return true;
+  for (const auto r : rows_of(row))
+    for (const auto candidate : {r, j_.entities.node(r)}) {
       const auto it = models_.find(candidate);
-      if (it != models_.end() && glob(pattern, it->second)) return true;
+      if (it != models_.end() && glob(limit.device, it->second)) return true;
     }
-  }
   return false;
 }
 

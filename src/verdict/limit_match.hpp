@@ -17,6 +17,8 @@ class LimitMatch {
   bool series(const Limit& limit, const Series& s) const;
   /// `device` of the limit: a glob on the name of the part, its node, or the model of either.
   bool row(const Limit& limit, const SeriesRow& row) const;
+  /// By name alone.
+  bool names(const Limit& limit, const SeriesRow& row) const;
 
  private:
   const Judgement& j_;

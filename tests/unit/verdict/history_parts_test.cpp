@@ -15,6 +15,35 @@ using history_rig::drifts;
 using history_rig::Fleet;
 using history_rig::judged;
 
+/// A limit whose pattern is that of a model, of all nodes, or of another side than the slow one says nothing
+/// about a part.
+TEST(HistoryParts, OnlyALimitThatNamesThePartAndBoundsItsSlowSideAcceptsIt) {
+  Fleet fleet(16, 2, 0.001, 1);
+  const auto earlier = fleet.days(6, 4, 0.12);
+  auto r = fleet.run(6, 0.12);
+  r.inventory["node"].entity = fabricate::rows_of_kind(r, "node");
+  r.inventory["node"].text["cpu_model"] = std::vector<std::string>(16, "Model 9");
+  auto options = verdict::options_from(r);
+  options.earlier = earlier;
+  options.history_name = "history";
+  options.limits_name = "limits.toml";
+  const std::string least = "min = \"50 GFLOP/s\"", most = "max = \"500 GFLOP/s\"";
+  const struct {
+    std::string device, bound, severity;
+  } cases[] = {{"Model 9", least, "FAIL"},
+               {"node*", least, "FAIL"},
+               {"node5/*", most, "FAIL"},
+               {"node5", least, "INFO"},
+               {"node5/cores0-1", least, "INFO"}};
+  for (const auto& c : cases) {
+    options.limits_text =
+        "[[limit]]\nmetric = \"gemm/*:throughput\"\n" + c.bound + "\ndevice = \"" + c.device + "\"\n";
+    const auto found = drifts(verdict::judge(r, options));
+    ASSERT_FALSE(found.empty()) << c.device;
+    EXPECT_EQ(found[0].severity, c.severity) << c.device << " " << c.bound << found[0].text;
+  }
+}
+
 /// Leaves the first node of the first case.
 void test_one_node(results::Results& r) {
   auto& c = fabricate::first_case(r);
