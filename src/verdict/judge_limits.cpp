@@ -24,8 +24,11 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
                  const std::string& bound_text) {
   std::vector<Below> below;
   for (const auto* row : rows) {
-    if (is_min ? row->median >= bound : row->median <= bound) continue;
-    below.push_back({row, row->entity, rows_of(*row), row->median, bound, row->claim_error, row->n, is_min,
+    const double value = LimitMatch::held(s, *row, is_min);
+    if (is_min ? value >= bound : value <= bound) continue;
+    // The highest reading of a counter is what it is.
+    below.push_back({row, row->entity, rows_of(*row), value, bound,
+                     value == row->median ? row->claim_error : results::not_taken, row->n, is_min,
                      s.unit == "count"});
   }
   take_retests(j, s, below);
@@ -62,8 +65,8 @@ void mark_rows(const LimitMatch& match, const Judgement& j, const Limit& limit, 
   }
   if (named.size() == s.rows.size() && nodes.size() > 1) return;
   for (auto* row : named) {
-    const bool within =
-        (!limit.has_min || row->median >= limit.min) && (!limit.has_max || row->median <= limit.max);
+    const bool within = (!limit.has_min || LimitMatch::held(s, *row, true) >= limit.min) &&
+                        (!limit.has_max || LimitMatch::held(s, *row, false) <= limit.max);
     row->accepted = row->accepted || within;
   }
 }

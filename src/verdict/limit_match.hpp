@@ -19,6 +19,11 @@ class LimitMatch {
   bool row(const Limit& limit, const SeriesRow& row) const;
   /// By name alone.
   bool names(const Limit& limit, const SeriesRow& row) const;
+  /// What a bound is held against: the median. The samples of a count may be readings of one counter, so for
+  /// a max it is the highest of these.
+  static double held(const Series& s, const SeriesRow& row, bool is_min) noexcept {
+    return s.unit == "count" && !is_min ? row.highest : row.median;
+  }
 
  private:
   const Judgement& j_;

@@ -159,6 +159,16 @@ TEST_F(ImportCsv, APartWhoseCountALimitAcceptsIsNotNamedForAnother) {
   EXPECT_TRUE(alone.findings.empty()) << "all have a limit";
 }
 
+/// The samples are readings of a counter.
+TEST_F(ImportCsv, ALimitOnACountHoldsForItsHighestReading) {
+  std::string text = header;
+  for (int s = 0; s < 3; ++s) text += fmt::format("n0,0,crc errors,count,lower,{},{}\n", s, s == 2 ? 50 : 0);
+  verdict::Options options;
+  options.limits_name = "l.toml";
+  options.limits_text = "[[limit]]\nmetric = \"imported/crc-errors:value\"\nmax = \"10 count\"\n";
+  EXPECT_EQ(verdict::judge(import(text), options).state, "FAIL");
+}
+
 /// Rates of `parts` parts, each with a model.
 std::string rates(const char* metric, int parts, const char* model = "A") {
   std::string text;
