@@ -132,28 +132,29 @@ std::vector<Limit> parse_limits(const std::string& text, const std::string& name
 void check_limits(const std::string& text, const std::string& name) { parse_limits(text, name); }
 
 void check_limits(const std::string& text, const std::string& name, const SuiteMetrics& known) {
+  const std::string file = name.empty() ? "limits" : name;
   for (const auto& limit : parse_limits(text, name)) {
     const std::string suite = limit.case_glob.substr(0, limit.case_glob.find('/'));
-    const bool literal = suite.find_first_of("*?[") == std::string::npos;
-    bool suite_known = !literal, metric_known = false, unit_fits = false;
-    std::string unit;
+    const std::string& own = limit.has_min ? limit.min_unit : limit.max_unit;
+    bool suite_known = false, metric_known = false;
     for (const auto& [known_suite, metrics] : known) {
-      if (literal && known_suite != suite) continue;
+      if (!glob_match(suite, known_suite)) continue;
       suite_known = true;
+      std::string unit;
+      bool unit_fits = false;
       for (const auto& m : metrics) {
         if (m.name != limit.metric) continue;
-        metric_known = true;
         unit = m.unit;
-        if (same_unit(limit.has_min ? limit.min_unit : limit.max_unit, m.unit)) unit_fits = true;
+        unit_fits = unit_fits || same_unit(own, m.unit);
       }
+      metric_known = metric_known || !unit.empty();
+      if (!unit.empty() && !unit_fits)
+        fail(file, limit.line, limit.full(),
+             limit.metric + (suite == known_suite ? "" : " of " + known_suite) + " is in " + unit + ", not " +
+                 own);
     }
-    const std::string file = name.empty() ? "limits" : name;
     if (!suite_known) fail(file, limit.line, limit.full(), "there is no suite " + suite);
     if (!metric_known) fail(file, limit.line, limit.full(), suite + " has no metric " + limit.metric);
-    if (!unit_fits) {
-      fail(file, limit.line, limit.full(),
-           limit.metric + " is in " + unit + ", not " + (limit.has_min ? limit.min_unit : limit.max_unit));
-    }
   }
 }
 

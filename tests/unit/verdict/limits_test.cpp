@@ -202,6 +202,16 @@ TEST(VerdictLimits, KnownMetricsAreCheckedBeforeTheRun) {
   EXPECT_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 B/s\""), "l", known), Error);
   EXPECT_THROW(verdict::check_limits(limit("gem/*:throughput", "min = \"1 FLOP/s\""), "l", known), Error);
   EXPECT_THROW(verdict::check_limits(limit("gemm/*:bandwidth", "min = \"1 B/s\""), "l", known), Error);
+  // A pattern is held against each suite that it matches.
+  const verdict::SuiteMetrics two = {{"gemm", {{"throughput", "FLOP/s"}}},
+                                     {"train", {{"throughput", "token/s"}}}};
+  const auto check = [&](const std::string& metric) {
+    verdict::check_limits(limit(metric, "min = \"1 FLOP/s\""), "l", two);
+  };
+  EXPECT_NO_THROW(check("g*/*:throughput"));
+  EXPECT_THROW(check("*/*:throughput"), Error);
+  EXPECT_THROW(check("t*/*:throughput"), Error);
+  EXPECT_THROW(check("x*/*:throughput"), Error);
 }
 
 /// A fleet in which one breaks a limit, after what the verdict asked for was measured: at `now` times its
