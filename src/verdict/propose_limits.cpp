@@ -34,11 +34,10 @@ std::unordered_map<std::int32_t, std::string> models_of_parts(const Judgement& j
   return models;
 }
 
-/// The model of a row's device, or of its node; "*" where nothing is recorded. Characters that a glob takes
-/// for its own stand for themselves.
+/// The model of a device, or of its node; "*" where nothing is recorded. Characters that a glob takes for its
+/// own stand for themselves.
 std::string pattern_of(const Judgement& j, const std::unordered_map<std::int32_t, std::string>& models,
-                       const SeriesRow& row) {
-  const std::int32_t own = row.source >= 0 ? row.source : row.entity;
+                       std::int32_t own) {
   for (const auto candidate : {own, j.entities.node(own)}) {
     const auto it = models.find(candidate);
     if (it == models.end() || it->second.empty()) continue;
@@ -128,6 +127,7 @@ struct Proposal {
   const Series* series = nullptr;
   std::string pattern;
   std::vector<double> values;
+  double usual = 0;  ///< their median; of links that of the slowest kind
   std::string doubt;
   PairSpread* spread = nullptr;  ///< of links
 };
@@ -135,7 +135,6 @@ struct Proposal {
 std::string limit_text(const Proposal& p) {
   const Series& s = *p.series;
   const bool higher = s.better == results::Better::higher;
-  const double middle = median(p.values);
   const auto [low, high] = std::minmax_element(p.values.begin(), p.values.end());
   const double worst = higher ? *low : *high;
   double keep = 1 - s.judging.fault_threshold;
@@ -147,12 +146,49 @@ std::string limit_text(const Proposal& p) {
             percent(1 - reach) + "\n";
   }
   const double bound =
-      higher ? std::min(middle * keep, worst * (1 - slack)) : std::max(middle / keep, worst / (1 - slack));
-  return "# median " + format_quantity(middle, s.unit) + ", worst " + format_quantity(worst, s.unit) + ", " +
-         std::to_string(p.values.size()) + (p.values.size() == 1 ? " part\n" : " parts\n") + pairs +
+      higher ? std::min(p.usual * keep, worst * (1 - slack)) : std::max(p.usual / keep, worst / (1 - slack));
+  return "# median " + format_quantity(median(p.values), s.unit) + ", worst " +
+         format_quantity(worst, s.unit) + ", " + std::to_string(p.values.size()) +
+         (p.values.size() == 1 ? " part\n" : " parts\n") + pairs +
          (p.doubt.empty() ? "" : "# uncertain: " + p.doubt + "\n") +
          "[[limit]]\nmetric = " + quoted(s.full()) + "\ndevice = " + quoted(p.pattern) + "\n" +
          (higher ? "min = " : "max = ") + quoted(bound_text(bound, worst, higher, s.unit)) + "\n\n";
+}
+
+using Spreads = std::map<std::pair<std::string, bool>, PairSpread>;  ///< by suite and whether across nodes
+
+/// Of one series by the model of the parts. A limit is held against every link that has an end of its model,
+/// so a link between two models is one of both; what links of two kinds differ by is no spread of pairs.
+void propose(const Judgement& j, const std::unordered_map<std::int32_t, std::string>& models, const Series& s,
+             Spreads& spreads, std::vector<Proposal>& proposals) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> kinds;  // by the models of both ends
+  std::map<std::string, std::vector<const SeriesRow*>> by_model;
+  for (const auto& row : s.rows) {
+    if (!(row.median > 0)) continue;
+    const std::string one = pattern_of(j, models, row.source >= 0 ? row.source : row.entity),
+                      other = row.source >= 0 ? pattern_of(j, models, row.destination) : one;
+    kinds[{one, other}].push_back(row.median);
+    by_model[one].push_back(&row);
+    if (other != one) by_model[other].push_back(&row);
+  }
+  if (by_model.empty()) return;
+  const auto& first = *by_model.begin()->second.front();
+  PairSpread* spread = nullptr;
+  if (first.source >= 0) {
+    spread = &spreads[{s.suite, j.entities.node(first.source) != j.entities.node(first.destination)}];
+    for (const auto& [ends, values] : kinds) spread->add(s, values);
+  }
+  for (const auto& [pattern, parts] : by_model) {
+    Proposal p{&s, pattern, {}, 0, doubt_of(s, parts), spread};
+    for (const auto* row : parts) p.values.push_back(row->median);
+    for (const auto& [ends, values] : kinds) {
+      if (ends.first != pattern && ends.second != pattern) continue;
+      const double usual = median(values);
+      if (p.usual == 0 || (s.better == results::Better::higher ? usual < p.usual : usual > p.usual))
+        p.usual = usual;
+    }
+    proposals.push_back(std::move(p));
+  }
 }
 
 }  // namespace
@@ -169,24 +205,10 @@ ProposedLimits propose_limits(const results::Results& results, const std::string
              std::to_string(j.entities.nodes().size()) +
              (j.entities.nodes().size() == 1 ? " node" : " nodes") +
              ").\n# Every part of that run meets them. Check them before use as a contract.\n\n";
-  std::map<std::pair<std::string, bool>, PairSpread> spreads;  // suite, across nodes
+  Spreads spreads;
   std::vector<Proposal> proposals;
-  for (const auto& s : j.series) {
-    if (!s.judged || !results::is_measurement(s.suite, s.stage)) continue;
-    std::map<std::string, std::vector<const SeriesRow*>> by_model;
-    for (const auto& row : s.rows)
-      if (row.median > 0) by_model[pattern_of(j, models, row)].push_back(&row);
-    for (const auto& [pattern, parts] : by_model) {
-      Proposal p{&s, pattern, {}, doubt_of(s, parts)};
-      for (const auto* row : parts) p.values.push_back(row->median);
-      const auto& first = *parts.front();
-      if (first.source >= 0) {
-        p.spread = &spreads[{s.suite, j.entities.node(first.source) != j.entities.node(first.destination)}];
-        p.spread->add(s, p.values);
-      }
-      proposals.push_back(std::move(p));
-    }
-  }
+  for (const auto& s : j.series)
+    if (s.judged && results::is_measurement(s.suite, s.stage)) propose(j, models, s, spreads, proposals);
   for (auto& p : proposals) {
     if (p.doubt.empty() && p.spread != nullptr && !p.spread->tells())
       p.doubt = "pairs meet traffic, and " + std::to_string(p.spread->size()) + " do not tell how much";
