@@ -19,12 +19,18 @@ bool joins(const Judgement& j, const results::Finding& f) {
   return !bound || s == nullptr || !s->is_of(results::MetricClass::collective);
 }
 
+/// Whom a finding is about. Of the cluster there are findings of several groups: one that fails is not the
+/// one that warns, nor is a loss of all parts one of some.
+std::string subject_of(const results::Finding& f) {
+  if (f.level != "cluster") return f.id.empty() ? f.name : f.id;
+  return f.severity + ' ' + f.kind + (f.members.empty() ? " of all" : "");
+}
+
 void join_metrics(Judgement& j, std::size_t from) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::size_t>> stories;
   for (std::size_t i = from; i < j.found.size(); ++i) {
     const auto& f = j.found[i].finding;
-    if (!joins(j, f)) continue;
-    stories[{f.reference_kind, f.level, f.id.empty() ? f.name : f.id, f.suite}].push_back(i);
+    if (joins(j, f)) stories[{f.reference_kind, f.level, subject_of(f), f.suite}].push_back(i);
   }
   std::set<std::size_t> told;
   for (auto& [key, of] : stories) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
 
 #include "base/error.hpp"
@@ -206,6 +207,19 @@ TEST(VerdictBaseline, AFaultOfOneIsNoneOfAFleetThatIsALittleSlower) {
   std::size_t faults = 0;
   for (const auto& f : v.findings) faults += f.severity == "FAIL" && f.reference_kind == "baseline" ? 1 : 0;
   EXPECT_EQ(faults, 1U);
+}
+
+TEST(VerdictBaseline, AFaultOfManyIsNoneOfTheManyThatAreALittleSlower) {
+  auto r = one(64, 0.96e11);
+  auto& c = first_case(r);
+  for (std::size_t i = 0; i < 20 * c.samples(); ++i) c.metrics[0].values[i] *= 0.9 / 0.96;
+  const auto v = judged(r, baseline(healthy(64)));
+  EXPECT_EQ(state_of(r, v, "node19"), "FAIL");
+  EXPECT_EQ(state_of(r, v, "node20"), "WARN");
+  std::map<std::string, std::size_t> members;
+  for (const auto& f : v.findings)
+    if (f.reference_kind == "baseline") members[f.severity] = f.members.size();
+  EXPECT_THAT(members, testing::ElementsAre(testing::Pair("FAIL", 20), testing::Pair("WARN", 44)));
 }
 
 /// Of a fleet that lost 12 % a few are measured again, and speak for the others.

@@ -10,6 +10,22 @@ namespace {
 
 using namespace fabricate;
 
+TEST(VerdictLimitsOfFleets, WhatWarnsOfOneMetricDoesNotFailForAnother) {
+  auto r = healthy(24);
+  const auto devices = rows_of_kind(r, "device");
+  auto& unsteady = add_case(r, "gemm", "fp64-n2048-together", "throughput", "FLOP/s", results::Better::higher,
+                            "device", devices, std::vector<double>(24, 120e9));
+  for (std::size_t e = 8; e < 24; ++e)
+    for (std::size_t s = 0; s < 6; ++s)
+      unsteady.metrics[0].values[e * 6 + s] = std::vector{80e9, 99e9, 120e9, 99e9, 85e9, 118e9}[s];
+  auto& slow = first_case(r);
+  for (std::size_t i = 0; i < 14 * slow.samples(); ++i) slow.metrics[0].values[i] *= 0.7;
+  const auto v = judge(r, "[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"99.5 GFLOP/s\"\n");
+  EXPECT_EQ(state_of(r, v, "node13"), "FAIL");
+  EXPECT_EQ(state_of(r, v, "node14"), "WARN");
+  EXPECT_EQ(state_of(r, v, "node23"), "WARN");
+}
+
 /// Links between all of eight nodes, of which the first four have another model. A link is as fast as its
 /// ends together are.
 results::Results two_models() {
