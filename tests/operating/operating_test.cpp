@@ -40,6 +40,7 @@ TEST(Operating, ALastingFaultIsToldEveryNight) { hold(lasting_cells(), 0.05, 1);
 TEST(Operating, SlowDevicesAreFound) { hold(recall_cells(), 0.02); }
 TEST(Operating, TheNetworkIsLocalised) { hold(network_cells(), 0.01); }
 TEST(Operating, ChangesAgainstTheOwnPastAreFound) { hold(history_cells(), 0.05); }
+TEST(Operating, PartsThatAreSlowNowAndThenAreNamed) { hold(dips_cells(), 0.05); }
 TEST(Operating, WhatIsCalledVisibleIsSeen) { hold(visible_cells(), 0.1); }
 TEST(Operating, EqualFleetsCompareEqual) { hold(comparison_cells(), 0.05); }
 
