@@ -12,19 +12,6 @@
 namespace assay::verdict {
 namespace {
 
-/// "no" where a finding of this bound failed, "open" where one warned or a part is without samples.
-std::string met_of(const results::VerdictData& verdict, const Series& s, double bound, bool is_min) {
-  bool warned = false;
-  for (const auto& f : verdict.findings) {
-    if (f.reference_kind != "limit" || f.metric != s.full() || f.better != (is_min ? "higher" : "lower"))
-      continue;
-    if (f.reference && *f.reference != bound) continue;
-    if (f.severity == "FAIL") return "no";
-    warned = warned || f.severity == "WARN";
-  }
-  return warned ? "open" : "yes";
-}
-
 ContractRow row_of(const LimitMatch& match, const Judgement& j, const Limit& limit, const Series& s,
                    bool is_min) {
   ContractRow out;
@@ -34,12 +21,13 @@ ContractRow row_of(const LimitMatch& match, const Judgement& j, const Limit& lim
   std::vector<double> medians;
   for (const auto& row : s.rows) {
     if (!match.row(limit, row)) continue;
-    medians.push_back(row.median);
-    const double margin = -deficit_of(row.median, out.bound, is_min);
+    const double value = LimitMatch::held(s, row, is_min);
+    medians.push_back(value);
+    const double margin = -deficit_of(value, out.bound, is_min);
     out.beyond += margin < 0 ? 1 : 0;
     if (!std::isnan(out.margin) && margin >= out.margin) continue;
     out.margin = margin;
-    out.worst_value = row.median;
+    out.worst_value = value;
     out.worst = name_of(j, row);
   }
   out.parts = medians.size();
@@ -59,12 +47,19 @@ std::vector<ContractRow> contract_of(const Judgement& j, const results::VerdictD
   std::vector<ContractRow> rows;
   if (j.options.limits_text.empty()) return rows;
   const LimitMatch match(j);
+  // By itself: other findings may have taken the place of those that break a bound.
+  Judgement alone(j.results, j.options);
+  alone.series = j.series;
+  const MetBounds met = judge_bounds(alone);
   const std::string file = j.options.limits_name.empty() ? "limits" : j.options.limits_name;
-  for (const auto& limit : parse_limits(j.options.limits_text, j.options.limits_name)) {
+  const auto limits = parse_limits(j.options.limits_text, j.options.limits_name);
+  for (std::size_t l = 0; l < limits.size(); ++l) {
+    const Limit& limit = limits[l];
     const std::string where = file + ":" + std::to_string(limit.line),
                       whom = limit.device == "*" ? "" : " on " + limit.device;
     bool matched = false;
-    for (const auto& s : j.series) {
+    for (std::size_t i = 0; i < j.series.size(); ++i) {
+      const Series& s = j.series[i];
       if (!match.series(limit, s)) continue;
       for (const bool is_min : {true, false}) {
         if (is_min ? !limit.has_min : !limit.has_max) continue;
@@ -73,7 +68,7 @@ std::vector<ContractRow> contract_of(const Judgement& j, const results::VerdictD
         matched = true;
         row.promised = (is_min ? "min " + limit.min_text : "max " + limit.max_text) + whom;
         row.where = where;
-        row.met = met_of(verdict, s, row.bound, is_min);
+        row.met = met.at({l, i, is_min});
         if (row.met == "yes" && row.parts < s.first->entity.size() && limit.device == "*") row.met = "open";
         rows.push_back(std::move(row));
       }

@@ -19,9 +19,19 @@
 namespace assay::verdict {
 namespace {
 
-/// One bound of a limit against one series.
-void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, double bound, bool is_min,
-                 const std::string& bound_text) {
+/// What the findings from number `from` on say of a bound.
+std::string met_of(const Judgement& j, std::size_t from) {
+  std::string met = "yes";
+  for (std::size_t i = from; i < j.found.size() && met != "no"; ++i) {
+    const auto& severity = j.found[i].finding.severity;
+    if (severity != "INFO") met = severity == "FAIL" ? "no" : "open";
+  }
+  return met;
+}
+
+/// One bound of a limit against one series: whether it is met, yes|open|no.
+std::string judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, double bound,
+                        bool is_min, const std::string& bound_text) {
   std::vector<Below> below;
   for (const auto* row : rows) {
     const double value = LimitMatch::held(s, *row, is_min);
@@ -31,6 +41,7 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
                      value == row->median ? row->claim_error : results::not_taken, row->n, is_min,
                      s.unit == "count"});
   }
+  const std::size_t before = j.found.size();
   take_retests(j, s, below);
   const std::string what = std::string(is_min ? "limit min " : "limit max ") + bound_text;
   below = one_for_each_communicator(j, s, below);
@@ -38,6 +49,7 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
   explain_by_ends(j, s, all, below, "limit", what);
   add_below(j, s, std::move(below), all.size(), constants::list_members + 1, "limit",
             [&](const Below&) { return what; });
+  return met_of(j, before);
 }
 
 void check_unit(const Limit& limit, const Series& s, const std::string& file) {
@@ -73,14 +85,18 @@ void mark_rows(const LimitMatch& match, const Judgement& j, const Limit& limit, 
 
 }  // namespace
 
-void judge_limits(Judgement& j) {
+MetBounds judge_bounds(Judgement& j) {
+  MetBounds met;
   const auto& o = j.options;
-  if (o.limits_text.empty() && o.limits_name.empty()) return;
+  if (o.limits_text.empty() && o.limits_name.empty()) return met;
   const std::string file = o.limits_name.empty() ? "limits" : o.limits_name;
   const LimitMatch match(j);
-  for (const auto& limit : parse_limits(o.limits_text, o.limits_name)) {
+  const auto limits = parse_limits(o.limits_text, o.limits_name);
+  for (std::size_t l = 0; l < limits.size(); ++l) {
+    const Limit& limit = limits[l];
     std::size_t judged = 0;
-    for (auto& s : j.series) {
+    for (std::size_t i = 0; i < j.series.size(); ++i) {
+      Series& s = j.series[i];
       if (!match.series(limit, s)) continue;
       check_unit(limit, s, file);
       std::vector<SeriesRow*> rows;
@@ -89,8 +105,8 @@ void judge_limits(Judgement& j) {
       }
       judged += rows.size();
       mark_rows(match, j, limit, s, rows);
-      if (limit.has_min) judge_bound(j, s, rows, limit.min, true, limit.min_text);
-      if (limit.has_max) judge_bound(j, s, rows, limit.max, false, limit.max_text);
+      if (limit.has_min) met[{l, i, true}] = judge_bound(j, s, rows, limit.min, true, limit.min_text);
+      if (limit.has_max) met[{l, i, false}] = judge_bound(j, s, rows, limit.max, false, limit.max_text);
       // A promised metric without samples is absent, not zero and not good.
       std::set<std::int32_t> silent(s.first->entity.begin(), s.first->entity.end());
       for (const auto& row : s.rows) silent.erase(row.entity);
@@ -106,7 +122,10 @@ void judge_limits(Judgement& j) {
             ") matches no measurement" + (limit.device == "*" ? "" : " on " + limit.device));
     }
   }
+  return met;
 }
+
+void judge_limits(Judgement& j) { judge_bounds(j); }
 
 void suspect_by_limits(Judgement& j) {
   try {

@@ -2,8 +2,11 @@
 // The measured rows that a [[limit]] matches.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "verdict/judgement.hpp"
@@ -29,5 +32,13 @@ class LimitMatch {
   const Judgement& j_;
   std::unordered_map<std::int32_t, std::string> models_;
 };
+
+/// Whether a bound is met (yes|open|no), by the number of its limit in the file, that of the series, and
+/// whether it is a min.
+using MetBounds = std::map<std::tuple<std::size_t, std::size_t, bool>, std::string>;
+
+/// Holds every measured value against the limits, and tells which bounds are met before what they found is
+/// joined with other findings or explained by them (judge_limits.cpp).
+MetBounds judge_bounds(Judgement& j);
 
 }  // namespace assay::verdict

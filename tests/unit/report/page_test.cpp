@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
 #include "tests/unit/report/page_made.hpp"
@@ -62,6 +65,41 @@ TEST(Contract, MetAndAbsent) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].met, "absent");
   EXPECT_TRUE(verdict::contract_of(Made(fleet(8)).judgement, absent.verdict).empty());
+}
+
+/// Whether each bound is met, by what was promised.
+std::map<std::string, std::string> met_by_promise(const results::Results& r, const verdict::Options& o) {
+  const Made made(r, o);
+  std::map<std::string, std::string> met;
+  for (const auto& row : verdict::contract_of(made.judgement, made.verdict))
+    met[row.metric + " " + row.promised] = row.met;
+  return met;
+}
+
+TEST(Contract, APartThatBreaksTheBoundsOfTwoMetricsMeetsNeither) {
+  auto r = fleet(8, 0.7);
+  auto copy = r.cases[0];
+  copy.name = copy.case_key = "copy-together";
+  r.plan.push_back(r.plan[0]);
+  r.plan.back().name = copy.name;
+  r.cases.push_back(copy);
+  verdict::Options both = limit("min = \"90 GB/s\"");
+  both.limits_text += "[[limit]]\nmetric = \"memory/copy-*:bandwidth\"\nmin = \"90 GB/s\"\n";
+  const Made made(r, both);
+  EXPECT_EQ(std::ranges::count(made.verdict.findings, "limit", &results::Finding::reference_kind), 1)
+      << "what one suite says of a part is one finding";
+  EXPECT_THAT(met_by_promise(r, both),
+              testing::ElementsAre(testing::Pair("memory/copy-together:bandwidth min 90 GB/s", "no"),
+                                   testing::Pair("memory/triad-together:bandwidth min 90 GB/s", "no")));
+}
+
+TEST(Contract, EqualBoundsOfSeveralPartsAreMetEachByItsOwn) {
+  verdict::Options each = limit("min = \"90 GB/s\"\ndevice = \"node3*\"");
+  each.limits_text += limit("min = \"90 GB/s\"\ndevice = \"node1*\"").limits_text;
+  EXPECT_THAT(
+      met_by_promise(fleet(8, 0.7), each),
+      testing::ElementsAre(testing::Pair("memory/triad-together:bandwidth min 90 GB/s on node1*", "yes"),
+                           testing::Pair("memory/triad-together:bandwidth min 90 GB/s on node3*", "no")));
 }
 
 TEST(Sensitivity, NoiseHidesAndPartsReveal) {
