@@ -209,9 +209,11 @@ site_check_node() {  # KIND SUITES SECONDS
   if [ "$ASSAY_DRAIN" = apply ]; then return 1; fi
 }
 
-# Makes DIRECTORY/run.h5 of what a killed run left there; fails where there is nothing.
+# Makes DIRECTORY/run.h5 of what a killed run left there; fails where there is nothing. Where cases cannot be read the
+# command writes the others and exits with 3.
 site_recover() {  # DIRECTORY
-  [ -d "$1/run.h5.partial" ] && "$ASSAY" recover "$1/run.h5.partial" -o "$1/run.h5" >>"$1/run.log" 2>&1
+  [ -d "$1/run.h5.partial" ] || return 1
+  "$ASSAY" recover "$1/run.h5.partial" -o "$1/run.h5" >>"$1/run.log" 2>&1 || [ -f "$1/run.h5" ]
 }
 
 # Judges DIRECTORY/run.h5 and writes what is read of it there. Returns the code of the verdict.
