@@ -150,7 +150,8 @@ results::Results screen(const Spec& spec) {
         m.subject == Subject::device ? measure_devices(machine, m, devices, schedule)
         : m.subject == Subject::collective
             ? measure_collective(machine, m, schedule)
-            : measure_links(machine, m, cross_rounds(machine, m.name, m.rounds, m.more_rounds), schedule, r.entities);
+            : measure_links(machine, m, cross_rounds(machine, m.name, m.rounds, m.more_rounds), schedule,
+                            r.entities);
     if (c.entities() == 0) continue;
     plan_case(r, c, m.checkers);
     r.cases.push_back(std::move(c));
