@@ -181,6 +181,10 @@ want '0 2 3' 'B=/srv/tools; "$B/bin/mpirun" --mca plm_rsh_agent /bin/agent -H ne
   "$B/bin/assay" run --level smoke --suites inventory --out far.h5'
 want 0 '"$B/bin/assay" inspect far.h5' && says '^entities .* 2 device .*2 node'
 grep -q '^host=far ' "$root/tmp/agent.txt" || fail 'the launch agent was not called'
+# A run that starts its launcher itself: the words after the launcher's must start the program on the other host, too.
+want '0 2 3' 'B=/srv/tools; "$B/bin/assay" run --launcher "$B/bin/mpirun --mca plm_rsh_agent /bin/agent -H near:1,far:1 --mca btl self,vader,tcp" \
+  --level smoke --suites inventory --out launched.h5'
+want 0 '"$B/bin/assay" inspect launched.h5' && says '^entities .* 2 device .*2 node'
 if grep -qE 'lib/(shared|rdma)' "$root/tmp/agent.txt"; then fail "the launch agent was called with: $(cat "$root/tmp/agent.txt")"; fi
 [ -z "$(find "$top/lib" -maxdepth 1 -name '*.so*')" ] || fail 'libraries where mpirun --prefix leads every program it starts'
 

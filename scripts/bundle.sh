@@ -225,9 +225,9 @@ SH
 }
 # The program starts itself anew at times (OPENBLAS_CORETYPE), so that the libraries must be in its environment. Open MPI's
 # programs start others (ssh, srun) that want the machine's libraries, so there the loader is told instead.
-# The mpirun that `assay run` starts is that of the bundle.
-wrapper assay 'LD_LIBRARY_PATH=$libraries PATH=$root/bin:$PATH
-export LD_LIBRARY_PATH PATH
+# The mpirun that `assay run` starts is that of the bundle. ASSAY_BUNDLE tells it what starts the program on other hosts.
+wrapper assay 'LD_LIBRARY_PATH=$libraries PATH=$root/bin:$PATH ASSAY_BUNDLE=$root
+export LD_LIBRARY_PATH PATH ASSAY_BUNDLE
 exec "$root/libexec/assay" "$@"'
 # --prefix: other hosts find orted under the same path.
 wrapper mpirun 'exec "$loader" --library-path "$libraries" "$root/libexec/orterun" --prefix "$root" "$@"'

@@ -9,12 +9,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
 
 namespace assay {
 namespace {
+
+namespace fs = std::filesystem;
 
 bool in_path(const std::string& program) {
   const char* path = std::getenv("PATH");
@@ -25,6 +28,15 @@ bool in_path(const std::string& program) {
     rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
   }
   return false;
+}
+
+/// The directory of the bundle that this program is of; its script names it. Empty outside a bundle.
+fs::path bundle() {
+  const char* named = std::getenv("ASSAY_BUNDLE");
+  std::error_code code;
+  const bool ours =
+      named != nullptr && fs::equivalent(fs::path(named) / "libexec/assay", "/proc/self/exe", code);
+  return ours ? named : "";
 }
 
 }  // namespace
@@ -119,6 +131,22 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
 bool launcher_overdue(double begun_s, double written_s, double budget_s) {
   const double start_s = std::clamp(2 * budget_s, 10.0, 120.0), end_s = std::clamp(budget_s, 10.0, 60.0);
   return written_s > end_s || begun_s > start_s + 1.1 * budget_s + 5 + end_s;
+}
+
+std::string program_of_ranks() {
+  const fs::path root = bundle();
+  return root.empty() ? fs::read_symlink("/proc/self/exe") : root / "bin/assay";
+}
+
+void launch_with_system_libraries() {
+  const char* listed = std::getenv("LD_LIBRARY_PATH");
+  const fs::path root = bundle();
+  if (listed == nullptr || root.empty()) return;
+  std::string kept;
+  std::istringstream directories(listed);
+  for (std::string directory; std::getline(directories, directory, ':');)
+    if (!directory.starts_with(root.string() + "/")) kept += (kept.empty() ? "" : ":") + directory;
+  ::setenv("LD_LIBRARY_PATH", kept.c_str(), 1);
 }
 
 }  // namespace assay

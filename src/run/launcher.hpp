@@ -29,6 +29,13 @@ std::vector<std::string> local_launcher(const LocalMachine& machine);
 /// Error(usage) for an open quote or no word.
 std::vector<std::string> launcher_words(const std::string& command, const std::set<std::string>& excluded);
 
+/// What starts this program on any host. The program of a bundle finds its libraries only by its script.
+std::string program_of_ranks();
+
+/// Takes the libraries of the bundle out of the environment: a launcher, and the ssh that it starts, use
+/// those of the machine.
+void launch_with_system_libraries();
+
 /// How one launch of a run ended.
 struct Attempt {
   bool file = false;            ///< a results file, closed

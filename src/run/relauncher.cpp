@@ -117,7 +117,7 @@ class Launches {
   std::vector<std::string> command() const {
     std::vector<std::string> words =
         how_.launcher.empty() ? how_.local : launcher_words(how_.launcher, excluded_);
-    words.push_back(fs::read_symlink("/proc/self/exe").string());
+    words.push_back(program_of_ranks());
     words.emplace_back("run");
     words.insert(words.end(), how_.arguments.begin(), how_.arguments.end());
     words.insert(words.end(), {"--launcher", "none"});
@@ -156,7 +156,7 @@ class Launches {
   }
 
   void ask(const std::set<std::string>& nodes, Signals& signals) {
-    const std::vector<std::string> program{fs::read_symlink("/proc/self/exe").string(), "--version"};
+    const std::vector<std::string> program{program_of_ranks(), "--version"};
     silent_ = silent_nodes(how_.launcher, program, nodes, excluded_, answer_s, signals);
   }
 
@@ -376,6 +376,9 @@ int count_gpus() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-ExitCode run_relaunched(const Config& config, const Relaunch& how) { return Launches(config, how).run(); }
+ExitCode run_relaunched(const Config& config, const Relaunch& how) {
+  launch_with_system_libraries();
+  return Launches(config, how).run();
+}
 
 }  // namespace assay
