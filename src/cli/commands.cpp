@@ -177,15 +177,14 @@ CommandSpec schema_command_spec() {
 
 CommandSpec recover_command_spec() {
   OptionSpec force = shared("force");
-  return {
-      "recover",
-      "make the results file of a crashed run",
-      "assay recover PARTIAL -o FILE [--force]",
-      {{"PARTIAL", "the directory FILE.h5.partial of the run", true, {}}},
-      {make_option("output", OptionKind::path, "FILE", "results file to write", 'o'), force},
-      {"assay recover q.h5.partial -o q.h5"},
-      "Exit codes: 0, 3 when some of the directory cannot be read (it is skipped, and the directory kept)\n"
-      "or the file cannot be written, 4 when its start cannot be read."};
+  return {"recover",
+          "make the results file of a crashed run",
+          "assay recover PARTIAL -o FILE [--force]",
+          {{"PARTIAL", "the directory FILE.h5.partial of the run", true, {}}},
+          {make_option("output", OptionKind::path, "FILE", "results file to write", 'o'), force},
+          {"assay recover q.h5.partial -o q.h5"},
+          "Exit codes: 0, 3 when some of the directory cannot be read (it is skipped, and\n"
+          "the directory kept) or the file cannot be written, 4 when its start cannot be\nread."};
 }
 
 CommandSpec report_command_spec() {

@@ -244,7 +244,9 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
     if (const std::string problem = resume_problem(then, start); !problem.empty())
       throw_usage("--resume " + impl->partial.string() + ": " + problem);
   };
-  check(PartialReader(impl->partial, Trust::others).start);  // before anything is touched
+  // Before anything is touched: what cannot be read or listed is an error here.
+  check(PartialReader(impl->partial, Trust::others).start);
+  case_files(impl->partial);
   impl->owner = take_over(impl->partial, info.info.run_id);
   impl->resumed = true;
   impl->cases = cases_directory(impl->partial);
