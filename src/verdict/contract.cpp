@@ -43,7 +43,7 @@ ContractRow row_of(const LimitMatch& match, const Judgement& j, const Limit& lim
 
 }  // namespace
 
-std::vector<ContractRow> contract_of(const Judgement& j, const results::VerdictData& verdict) {
+std::vector<ContractRow> contract_of(const Judgement& j) {
   std::vector<ContractRow> rows;
   if (j.options.limits_text.empty()) return rows;
   const LimitMatch match(j);

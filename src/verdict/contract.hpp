@@ -22,12 +22,11 @@ struct ContractRow {
   double worst_value = results::not_taken;
   double margin =
       results::not_taken;  ///< of the worst part, as a fraction of the rate: below 0 is beyond the bound
-  std::string met;         ///< yes|no|open|absent; "no" for FAIL
+  std::string met;         ///< yes|no|open|absent
 };
 
-/// By margin, the least first; those that match nothing before all. Empty without limits. `verdict` is that
-/// of `j`; it decides whether a limit is met.
-std::vector<ContractRow> contract_of(const Judgement& j, const results::VerdictData& verdict);
+/// By margin, the least first; those that match nothing before all. Empty without limits.
+std::vector<ContractRow> contract_of(const Judgement& j);
 
 /// The sensitivity of a metric.
 struct Sensitivity {

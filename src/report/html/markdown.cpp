@@ -60,7 +60,7 @@ std::string nodes_by_state(const PageInput& in) {
 }
 
 std::string contract_lines(const PageInput& in) {
-  const auto rows = verdict::contract_of(in.judgement, in.verdict);
+  const auto rows = verdict::contract_of(in.judgement);
   if (rows.empty()) return "No contract was given.\n";
   std::string out =
       "| met | metric | promised | median | margin | worst part |\n|---|---|---:|---:|---:|---|\n";

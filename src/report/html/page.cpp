@@ -90,7 +90,7 @@ std::string page_html(const PageInput& input) {
   const Seen seen(input.results);
   Page page{input,
             seen,
-            verdict::contract_of(input.judgement, input.verdict),
+            verdict::contract_of(input.judgement),
             {},
             evidence_of(input, seen, findings_with_samples),
             {},

@@ -42,7 +42,7 @@ TEST(Thinning, KeepsTheQuantiles) {
 
 TEST(Contract, NamesTheWorstPartAndItsMargin) {
   const Made made(fleet(8, 0.7), limit("min = \"90 GB/s\""));
-  const auto rows = verdict::contract_of(made.judgement, made.verdict);
+  const auto rows = verdict::contract_of(made.judgement);
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].met, "no");
   EXPECT_EQ(rows[0].beyond, 1U);
@@ -54,25 +54,24 @@ TEST(Contract, NamesTheWorstPartAndItsMargin) {
 
 TEST(Contract, MetAndAbsent) {
   const Made good(fleet(8), limit("min = \"90 GB/s\""));
-  const auto met = verdict::contract_of(good.judgement, good.verdict);
+  const auto met = verdict::contract_of(good.judgement);
   ASSERT_EQ(met.size(), 1U);
   EXPECT_EQ(met[0].met, "yes");
   EXPECT_GT(met[0].margin, 0.1);
   auto options = limit("min = \"90 GB/s\"");
   options.limits_text += "[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"1 TFLOP/s\"\n";
   const Made absent(fleet(8), options);
-  const auto rows = verdict::contract_of(absent.judgement, absent.verdict);
+  const auto rows = verdict::contract_of(absent.judgement);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].met, "absent");
-  EXPECT_TRUE(verdict::contract_of(Made(fleet(8)).judgement, absent.verdict).empty());
+  EXPECT_TRUE(verdict::contract_of(Made(fleet(8)).judgement).empty());
 }
 
 /// Whether each bound is met, by what was promised.
 std::map<std::string, std::string> met_by_promise(const results::Results& r, const verdict::Options& o) {
   const Made made(r, o);
   std::map<std::string, std::string> met;
-  for (const auto& row : verdict::contract_of(made.judgement, made.verdict))
-    met[row.metric + " " + row.promised] = row.met;
+  for (const auto& row : verdict::contract_of(made.judgement)) met[row.metric + " " + row.promised] = row.met;
   return met;
 }
 
