@@ -103,12 +103,12 @@ std::string beside(const p2p::Spec& spec, const std::string& path) {
   return {};
 }
 
-/// A case that was ended keeps its samples, and is valid if every rank has met two partners, or all
-/// planned ones: enough to tell an end from a link.
-void tell_cut_short(const p2p::Schedule& schedule, std::size_t done, Context& context) {
+/// A case that was ended keeps its samples, and is valid if every rank has met two partners of the `planned`
+/// first rounds, or all of these: enough to tell an end from a link.
+void tell_cut_short(const p2p::Schedule& schedule, std::size_t planned, std::size_t done, Context& context) {
   static constexpr int enough = 2;
   std::map<int, std::pair<int, int>> met;  // done and planned, by rank
-  for (std::size_t round = 0; round < schedule.size(); ++round)
+  for (std::size_t round = 0; round < planned; ++round)
     for (const p2p::Pair& pair : schedule[round])
       for (const int rank : {pair.a, pair.b}) {
         met[rank].first += round < done ? 1 : 0;
@@ -203,11 +203,15 @@ p2p::Schedule sweep(const p2p::Sweep& all, double seconds, double end_s, Rounds&
   std::vector<p2p::Suspect> suspects;
   for (const auto& text : context.world.gather_text(p2p::text_of(p2p::suspects_of(me, met, usual)), 0))
     for (const p2p::Suspect& one : p2p::suspects_from(text)) suspects.push_back(one);
-  const p2p::Schedule schedule =
-      p2p::schedule_from(context.world.broadcast_text(p2p::text_of(p2p::rounds_of(std::move(suspects))), 0));
+  p2p::Schedule found = p2p::schedule_from(
+      context.world.broadcast_text(p2p::text_of(p2p::rounds_of(std::move(suspects), context.topology)), 0));
   context.record.parameter("swept_rounds", done);
-  context.record.parameter("swept_pairs_measured", p2p::pair_count(schedule));
-  return schedule;
+  context.record.parameter("swept_pairs_measured", p2p::pair_count(found));
+  if (done < all.rounds() && me == 0)
+    context.record.event("cut-short", "sweep of pairs: " + std::to_string(done) + " of " +
+                                          std::to_string(all.rounds()) + " rounds in the time there was");
+  p2p::fill(found, all, context.topology);
+  return found;
 }
 
 void run_pairs(const Case& c, Context& context) {
@@ -228,11 +232,13 @@ void run_pairs(const Case& c, Context& context) {
                          context.sampling(c.seconds).fault, carrier.remote());
   Rounds rounds(spec, carrier, exchange, comm, context);
   double seconds = c.seconds;
+  const std::size_t planned = schedule.size();
   if (timing.swept > 0 && context.retest == nullptr) {
     const double sweep_s = timing.sweep_s * std::min(1.0, c.seconds / timing.min_seconds);
     seconds -= sweep_s;
-    // Slow pairs may take what the schedule does not need.
-    const double end_s = std::max(now_s() + sweep_s, context.end_s - (timing.min_seconds - timing.sweep_s));
+    // Slow pairs may take half of what the plan leaves.
+    const double now = now_s();
+    const double end_s = now + sweep_s + std::max(0.0, (context.end_s - now - c.seconds) / 2);
     const p2p::Sweep pairs(context.topology, stream, schedule.size(), timing.swept);
     for (p2p::Round& round : sweep(pairs, sweep_s, end_s, rounds, context))
       schedule.push_back(std::move(round));
@@ -256,7 +262,7 @@ void run_pairs(const Case& c, Context& context) {
   p2p::report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
-  if (done < schedule.size()) tell_cut_short(schedule, done, context);
+  if (done < schedule.size()) tell_cut_short(schedule, planned, done, context);
   rounds.rethrow();
 }
 
@@ -313,9 +319,9 @@ std::vector<OptionSpec> P2pSuite::options() const {
   specs[8] = {
       "p2p.links",
       OptionKind::integer,
-      std::to_string(p2p::default_meeting_links),
-      "links of the case in which all pairs of nodes meet (from standard up; above 64 nodes, or where "
-      "this is given); of the other pairs those that seem slow are measured",
+      "",
+      "links of the case in which all pairs of nodes meet (from standard up; above 64 nodes, where the "
+      "default is 200000, or where this is given); of the other pairs those that seem slow are measured",
       {},
       "N"};
   return specs;

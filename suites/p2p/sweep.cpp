@@ -22,7 +22,7 @@ int Sweep::partner_of(std::size_t i, int rank) const {
   if (other < 0) return -1;
   const std::size_t both = std::min(topology_.rank_count(node), topology_.rank_count(other));
   const auto local = static_cast<std::size_t>(topology_.ranks[static_cast<std::size_t>(rank)].local_rank);
-  if (both == 0 || local != (first_ + i) % both) return -1;
+  if (both == 0 || local != (first_ + i) % std::min(both, std::max<std::size_t>(1, first_))) return -1;
   return topology_.ranks_of(other)[local];
 }
 
@@ -58,7 +58,8 @@ std::vector<Suspect> suspects_of(int rank, const std::vector<Met>& met, const st
   return found;
 }
 
-Schedule rounds_of(std::vector<Suspect> suspects) {
+Schedule rounds_of(std::vector<Suspect> suspects, const Topology& topology) {
+  const auto node = [&](int rank) { return topology.ranks[static_cast<std::size_t>(rank)].node; };
   for (Suspect& s : suspects)
     if (s.pair.a > s.pair.b) std::swap(s.pair.a, s.pair.b);
   std::sort(suspects.begin(), suspects.end(), [](const Suspect& a, const Suspect& b) {
@@ -70,13 +71,32 @@ Schedule rounds_of(std::vector<Suspect> suspects) {
   for (const auto& [pair, share] : suspects) {
     if (!placed.insert({pair.a, pair.b}).second) continue;
     std::size_t r = 0;
-    while (r < rounds.size() && (busy[r].contains(pair.a) || busy[r].contains(pair.b))) ++r;
+    while (r < rounds.size() && (busy[r].contains(node(pair.a)) || busy[r].contains(node(pair.b)))) ++r;
     if (r == suspect_rounds) continue;
     if (r == rounds.size()) rounds.emplace_back(), busy.emplace_back();
     rounds[r].push_back(pair);
-    busy[r].insert({pair.a, pair.b});
+    busy[r].insert({node(pair.a), node(pair.b)});
   }
   return rounds;
+}
+
+void fill(Schedule& rounds, const Sweep& all, const Topology& topology) {
+  if (all.rounds() == 0) return;
+  const auto node = [&](int rank) {
+    return static_cast<std::size_t>(topology.ranks[static_cast<std::size_t>(rank)].node);
+  };
+  std::set<std::pair<int, int>> suspects;
+  for (const Round& round : rounds)
+    for (const Pair& pair : round) suspects.insert({pair.a, pair.b});
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    std::vector<bool> busy(topology.nodes.size());
+    for (const Pair& pair : rounds[r]) busy[node(pair.a)] = busy[node(pair.b)] = true;
+    for (int rank = 0; rank < topology.size(); ++rank) {
+      const int peer = all.partner_of(r % all.rounds(), rank);
+      if (peer < rank || busy[node(rank)] || busy[node(peer)] || suspects.contains({rank, peer})) continue;
+      rounds[r].push_back({rank, peer});
+    }
+  }
 }
 
 namespace {

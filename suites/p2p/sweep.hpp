@@ -22,7 +22,8 @@ inline constexpr double suspect_share = 0.8;
 inline constexpr std::size_t suspects_of_rank = 4;  ///< the slowest
 inline constexpr std::size_t suspect_rounds = 8;    ///< in which all of them must fit
 
-/// Rounds of Meetings from `first` on, between one rank of each node, the next one in the next round.
+/// Rounds of Meetings from `first` on, between one rank of each node, the next one in the next round. Ranks
+/// that no scheduled round uses are left out: nothing would be known of their ends.
 class Sweep {
  public:
   /// `random`: of the schedule whose first rounds are measured.
@@ -61,8 +62,12 @@ struct Suspect {
 /// scheduled rounds, too.
 std::vector<Suspect> suspects_of(int rank, const std::vector<Met>& met, const std::vector<double>& usual);
 
-/// Rounds in which suspects are measured, slowest first. Those that do not fit are left out.
-Schedule rounds_of(std::vector<Suspect> suspects);
+/// Rounds in which suspects are measured, slowest first, one pair of a node in each: two would share a NIC.
+/// Those that do not fit are left out.
+Schedule rounds_of(std::vector<Suspect> suspects, const Topology& topology);
+/// Adds pairs of the other nodes to each round, as `all` matches them. So the network carries what it does in
+/// a scheduled round, and the rates of suspects have healthy ones beside them.
+void fill(Schedule& rounds, const Sweep& all, const Topology& topology);
 
 /// As JSON, and back. Error(internal) on other text.
 std::string text_of(const std::vector<Suspect>& suspects);

@@ -176,7 +176,17 @@ class Trial {
     std::vector<p2p::Suspect> suspects;
     for (int a = 0; a < nodes_; ++a)
       for (const p2p::Suspect& one : p2p::suspects_of(a, met_by(a), usual)) suspects.push_back(one);
-    for (const p2p::Round& round : p2p::rounds_of(suspects)) {
+    Topology single;  // a rank a node
+    for (int node = 0; node < nodes_; ++node) {
+      single.nodes.emplace_back();
+      RankPlace& place = single.ranks.emplace_back();
+      place.rank = place.node = node;
+    }
+    single.index_ranks();
+    p2p::Schedule rounds = p2p::rounds_of(suspects, single);
+    const auto first = static_cast<std::size_t>(at->rounds);
+    p2p::fill(rounds, {single, machine.run_stream("fill"), first, single.nodes.size()}, single);
+    for (const p2p::Round& round : rounds) {
       auto& pairs = at->more_rounds.emplace_back();
       for (const p2p::Pair& pair : round) pairs.emplace_back(pair.a, pair.b);
     }

@@ -80,10 +80,13 @@ class Drawer {
 
   void draw_pairs(Retest& retest, const std::vector<const SlowPlace*>& suspects) {
     std::vector<std::vector<Pairing>> batches(constants::network_pair_batches);
-    std::vector<std::vector<bool>> busy(batches.size(), std::vector<bool>(set_.ends.size(), false));
+    // As in the screening: where only one end of a node was busy at a time, it had the NICs to itself.
+    std::vector<std::set<int>> busy(batches.size());
+    const bool by_node = one_end_of_a_node();
+    const auto place = [&](int end) { return by_node ? set_.ends[at(end)].node : end; };
     const auto put = [&](const Pair& p, std::size_t b) {
-      if (busy[b][at(p.a)] || busy[b][at(p.b)]) return false;
-      busy[b][at(p.a)] = busy[b][at(p.b)] = true;
+      if (busy[b].contains(place(p.a)) || busy[b].contains(place(p.b))) return false;
+      busy[b].insert({place(p.a), place(p.b)});
       batches[b].push_back(pairing(p.a, p.b));
       return true;
     };
@@ -112,6 +115,24 @@ class Drawer {
   }
 
  private:
+  /// Whether no two ends of a node were in one round of the screening.
+  bool one_end_of_a_node() const {
+    const results::CaseData& c = *set_.series->first;
+    const results::Metric* round = c.find("round");
+    if (round == nullptr || round->values.size() != c.entities()) return false;
+    std::map<std::int32_t, int> node_of;
+    for (const End& end : set_.ends) node_of[end.row] = end.node;
+    const auto rounds = round->values.held();
+    std::map<std::pair<double, int>, std::int32_t> ends;  // by round and node
+    for (std::size_t i = 0; i < c.source.size(); ++i)
+      for (const auto row : {c.source[i], c.destination[i]}) {
+        const auto node = node_of.find(row);
+        if (node == node_of.end()) continue;
+        if (ends.try_emplace({rounds[i], node->second}, row).first->second != row) return false;
+      }
+    return true;
+  }
+
   std::size_t wanted_controls() const {
     const std::size_t share = set_.ends.size() / 20;
     return std::clamp(share, constants::network_least_controls, constants::network_most_controls);

@@ -141,7 +141,7 @@ TEST(PairSweep, TheSlowPairIsMeasuredAndNoPairsOfSlowNodesInItsPlace) {
     SimulatedSweep sweep(300, seed);
     sweep.bad_nodes = {11, 12, 13, 14, 15, 200};
     sweep.bad_pair = {static_cast<int>(seed) * 16 + 5, 7};
-    const auto rounds = p2p::rounds_of(sweep.suspects());
+    const auto rounds = p2p::rounds_of(sweep.suspects(), indexed(300, 1));
     ASSERT_FALSE(rounds.empty());
     const p2p::Pair bad{7, sweep.bad_pair.first};
     EXPECT_TRUE(std::ranges::any_of(rounds, [&](const auto& r) { return std::ranges::count(r, bad) == 1; }))
@@ -178,13 +178,57 @@ TEST(PairSweep, RoundsOfSuspectsAreDisjointAndHoldAPairOnce) {
     suspects.push_back({{peer, 0}, 0.01 * peer});
   }
   suspects.push_back({{30, 31}, 0.5});
-  const auto rounds = p2p::rounds_of(p2p::suspects_from(p2p::text_of(suspects)));
+  const auto rounds = p2p::rounds_of(p2p::suspects_from(p2p::text_of(suspects)), indexed(32, 1));
   ASSERT_EQ(rounds.size(), p2p::suspect_rounds);
   EXPECT_EQ(rounds.front(), (p2p::Round{{0, 1}, {30, 31}}));
   for (std::size_t r = 1; r < rounds.size(); ++r)
     EXPECT_EQ(rounds[r], (p2p::Round{{0, static_cast<int>(r) + 1}}));
   EXPECT_EQ(p2p::schedule_from(p2p::text_of(rounds)), rounds);
-  EXPECT_TRUE(p2p::rounds_of({}).empty());
+  EXPECT_TRUE(p2p::rounds_of({}, indexed(32, 1)).empty());
+}
+
+TEST(PairSweep, SuspectsOfOneNodeAreInRoundsOfTheirOwn) {
+  const auto rounds = p2p::rounds_of({{{0, 2}, 0.5}, {{1, 5}, 0.6}, {{4, 6}, 0.7}}, indexed(4, 2));
+  EXPECT_EQ(rounds, (p2p::Schedule{{{0, 2}, {4, 6}}, {{1, 5}}}));
+}
+
+TEST(PairSweep, SuspectsAreAFewOfThePairsOfTheirRounds) {
+  const Topology topology = indexed(64, 2);
+  const p2p::Sweep all(topology, RandomStream(3, "fill"), 8, 55);
+  const p2p::Schedule suspects = p2p::rounds_of({{{0, 2}, 0.5}, {{4, 6}, 0.6}, {{1, 9}, 0.7}}, topology);
+  p2p::Schedule rounds = suspects;
+  p2p::fill(rounds, all, topology);
+  ASSERT_EQ(rounds.size(), 2U);
+  std::multiset<std::pair<int, int>> pairs;
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    EXPECT_GE(rounds[r].size(), 28U);
+    EXPECT_TRUE(std::equal(suspects[r].begin(), suspects[r].end(), rounds[r].begin()));
+    std::set<int> nodes;
+    for (const p2p::Pair& pair : rounds[r]) {
+      EXPECT_TRUE(nodes.insert(pair.a / 2).second);
+      EXPECT_TRUE(nodes.insert(pair.b / 2).second);
+      pairs.insert({pair.a, pair.b});
+    }
+  }
+  EXPECT_EQ(std::set(pairs.begin(), pairs.end()).size(), pairs.size());
+}
+
+TEST(PairSweep, RanksThatTheScheduleDoesNotUseAreNotSwept) {
+  const Topology topology = indexed(64, 16);
+  const p2p::Sweep all(topology, RandomStream(3, "lanes"), 4, 59);
+  for (std::size_t i = 0; i < all.rounds(); ++i)
+    for (int rank = 0; rank < topology.size(); ++rank)
+      EXPECT_TRUE(all.partner_of(i, rank) < 0 || rank % 16 < 4) << rank;
+}
+
+TEST(PairSweep, SmallClustersHaveItWhereItIsAskedFor) {
+  const P2pSuite p2p;
+  const auto planned = [&](Planner planner) {
+    return find(planner.plan(topology_of(8, 1, 1)), "bandwidth-uni-262144-cross-mpi");
+  };
+  EXPECT_FALSE(planned(Planner(p2p, Level::standard)).parameters.contains("meetings"));
+  Planner asked(p2p, Level::standard);
+  EXPECT_TRUE(planned(asked.option("p2p.links", "24")).parameters.contains("meetings"));
 }
 
 }  // namespace
