@@ -58,6 +58,7 @@ class Moved {
       if (row.counter != "tx_bytes" || j.entities.kind(row.entity) != "nic") continue;
       const double delta = row.after - row.before;  // NaN where one of them is missing
       const auto node = j.entities.node(row.entity);
+      if (std::isnan(row.before) && std::isnan(row.after)) unreadable_.insert(row.entity);
       by_case_[{row.case_path, node}][row.entity] = delta >= 0 ? delta : results::not_taken;
       nics_[node].insert(row.entity);
     }
@@ -68,13 +69,15 @@ class Moved {
     const auto nics = nics_.find(node);
     if (nics == nics_.end()) return moved;
     if (const auto rows = by_case_.find({path, node}); rows != by_case_.end()) moved = rows->second;
-    for (const auto nic : nics->second) moved.try_emplace(nic, 0.0);
+    for (const auto nic : nics->second)
+      moved.try_emplace(nic, unreadable_.contains(nic) ? results::not_taken : 0.0);
     return moved;
   }
 
  private:
   std::map<std::pair<std::string, std::int32_t>, std::map<std::int32_t, double>> by_case_;  ///< and node
   std::map<std::int32_t, std::set<std::int32_t>> nics_;                                     ///< by node
+  std::set<std::int32_t> unreadable_;  ///< counters that hold no number; they have one row in the run
 };
 
 std::string bytes_text(double bytes) { return format_quantity(bytes, "B"); }

@@ -121,6 +121,16 @@ TEST(VerdictPaths, CountersThatCannotBeReadClaimNothing) {
   EXPECT_THAT(fleet.found(), IsEmpty());
 }
 
+/// A counter without a number has one row in the run, in the first case.
+TEST(VerdictPaths, CountersThatCannotBeReadClaimNothingOfLaterCases) {
+  PathFleet fleet(2);
+  const auto first = fleet.sent("bandwidth-uni-262144-cross-mpi", {{a0, b0}}, gb);
+  fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}}, gb);
+  fleet.results.counters.push_back(
+      {first, row_named(fleet.results, "node0/eth0"), "tx_bytes", results::not_taken, results::not_taken});
+  EXPECT_THAT(fleet.found(), IsEmpty());
+}
+
 TEST(VerdictPaths, SingleNicWithoutItsTrafficIsNamed) {
   PathFleet fleet(2, 2);
   const auto path =
