@@ -48,8 +48,8 @@ std::string lost(const Drifter& d, double seconds) {
                      seconds / 60, percent(-std::expm1(d.least_of_peers)));
 }
 
-/// The lines of a population in `n` stretches of its case, at equal clock where it has one; empty where one
-/// is too short.
+/// The lines of those of a population that are not in `members` yet, in stretches of their case, at equal
+/// clock where it has one; empty where it is too short.
 std::vector<std::vector<double>> lines_of(const Population& p, const results::CaseData& c,
                                           std::vector<std::size_t>& members) {
   const results::Metric* metric = c.find(p.series->metric);
@@ -66,6 +66,7 @@ std::vector<std::vector<double>> lines_of(const Population& p, const results::Ca
   for (std::size_t m = 0; m < p.size(); ++m) {
     const auto e = row.find(p.members[m].row->entity);
     if (e == row.end() || c.count[e->second] < constants::drift_least_samples) continue;
+    if (std::find(members.begin(), members.end(), m) != members.end()) continue;
     std::vector<double> line;
     for (std::size_t s = 0; s < c.samples(); ++s) {
       const std::size_t at = e->second * c.samples() + s;
@@ -78,6 +79,16 @@ std::vector<std::vector<double>> lines_of(const Population& p, const results::Ca
     members.push_back(m);
   }
   return lines;
+}
+
+/// An imported part with other blocks than most has a table of its own, over the same time.
+std::vector<const results::CaseData*> tables_of(const Judgement& j, const Series& s) {
+  std::vector<const results::CaseData*> tables{s.first};
+  for (const results::CaseData& c : j.results.cases)
+    if (s.is_imported() && &c != s.first && c.suite == s.suite && c.case_key == s.first->case_key &&
+        retest_number(c.name) == 0)
+      tables.push_back(&c);
+  return tables;
 }
 
 }  // namespace
@@ -159,7 +170,9 @@ void judge_drift(Judgement& j) {
   for (const auto& [series, p] : all) {
     const auto& c = *series->first;
     std::vector<std::size_t> members;
-    auto lines = lines_of(p, c, members);
+    std::vector<std::vector<double>> lines;
+    for (const results::CaseData* table : tables_of(j, *series))
+      for (auto& line : lines_of(p, *table, members)) lines.push_back(std::move(line));
     const auto t = c.t.held();
     const auto [from, to] = span_of(t);
     /// Seconds after the start of the run.

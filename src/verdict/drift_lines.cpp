@@ -91,7 +91,7 @@ std::optional<Fall> common_fall_of(std::vector<std::vector<double>> lines, doubl
     known += std::isnan(own) ? 0 : 1;
     shown += own <= change / 2 ? 1 : 0;
   }
-  if (10 * shown < 9 * known) return std::nullopt;
+  if (2 * known < std::ssize(lines) || 10 * shown < 9 * known) return std::nullopt;
   Fall fall = fall_of(common);
   fall.change = std::min(fall.change, change);
   return fall;

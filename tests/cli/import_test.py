@@ -2,6 +2,7 @@
 """assay import: a valid file from measurements of other tools, or one line with file and line, exit 4, and nothing written."""
 
 import itertools
+import json
 import random
 import re
 
@@ -112,6 +113,18 @@ class Import(harness.CliTest):
         self.write("noise.csv", bytes(range(256)) * 20)
         for kind in ["csv", "nccl-tests", "osu"]:
             self.assert_error(["import", kind, "noise.csv", "-o", "x.h5"], "noise.csv")
+
+    def test_a_part_that_lacks_a_sample_can_drift(self):
+        rows = ["node,metric,unit,better,value,time,block"]
+        for i in range(128):
+            for n in range(12):
+                loss = 0.15 * i / 127 if n == 3 else 0
+                value = 100 * (1 - loss) * (1 + 0.0005 * ((7 * i + 5 * n) % 11 - 5))
+                rows.append(f"n{n:02},x,GB/s,higher,{'N/A' if (n, i) == (3, 61) else value},{i},{i // 4 + 1}")
+        self.write("drift.csv", "\n".join(rows) + "\n")
+        self.assert_code(self.assay("import", "csv", "drift.csv", "-o", "drift.h5"), 0)
+        self.assay("verdict", "drift.h5", "--json", "drift.json")
+        self.assertEqual([f["name"] for f in json.loads((self.dir / "drift.json").read_text())["findings"] if f["kind"] == "drift"], ["n03"])
 
     def test_twenty_thousand_metrics(self):
         """Each is a case of the file: an honest table of half a MB may not be taken for one that does not end."""

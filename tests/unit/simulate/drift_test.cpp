@@ -82,6 +82,18 @@ TEST(Drift, ALostMemberHidesNoCommonFall) {
   EXPECT_TRUE(verdict::common_fall_of(lines, 0.05));
 }
 
+TEST(Drift, WhatNoMemberShowsIsNoCommonFall) {
+  std::mt19937_64 g(6);
+  auto early = falling(4, -0.03, 0.002, g), late = falling(4, 0, 0.002, g);
+  for (std::size_t m = 0; m < 4; ++m)
+    for (std::size_t s = 0; s < 8; ++s) {
+      (s < 4 ? late : early)[m][s] = std::nan("");
+      if (s >= 4) late[m][s] -= 0.2;  // on other nodes, whose level differs
+    }
+  early.insert(early.end(), late.begin(), late.end());
+  EXPECT_FALSE(verdict::common_fall_of(early, 0.05));
+}
+
 Spec long_case() {
   Spec spec;
   spec.nodes = 16;
