@@ -124,8 +124,11 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
                         at->second.size() >= constants::interval_min_samples &&
                         (!is_rate_or_time(s.unit) || is_possible(median(at->second)));
       if (!retest.retested) break;
-      retest.value += median(at->second);
-      retest.standard_error = std::hypot(retest.standard_error, median_standard_error(at->second));
+      // The highest reading of a counter is what it is.
+      const bool count = s.unit == "count" && !b.higher_is_better;
+      retest.value += count ? *std::ranges::max_element(at->second) : median(at->second);
+      retest.standard_error =
+          count ? 0 : std::hypot(retest.standard_error, median_standard_error(at->second));
       retest.n += static_cast<std::int64_t>(at->second.size());
     }
     if (!retest.retested) continue;
