@@ -109,13 +109,17 @@ void warn_of_unmeasured(Judgement& j) {
   std::map<std::pair<Peers, std::string>, std::set<std::int32_t>> measured;  // by metric
   for (const auto& s : j.series) {
     if (!s.is_imported() || !has_direction(s) || !is_population(s) || s.unit == "count") continue;
+    std::set<decltype(SeriesRow::stratum)> strata;
     for (const auto& row : s.rows) {
       const Peers peers(s.kind, s.strata[static_cast<std::size_t>(row.stratum)]);
       parts[peers].insert(row.entity);
-      auto& of = measured[{peers, s.full()}];
-      of.insert(row.entity);
-      // Those in the case without a value are a gap.
-      of.insert(s.first->entity.begin(), s.first->entity.end());
+      measured[{peers, s.full()}].insert(row.entity);
+      strata.insert(row.stratum);
+    }
+    // Those in the case without a value are a gap.
+    for (const auto stratum : strata) {
+      const Peers peers(s.kind, s.strata[static_cast<std::size_t>(stratum)]);
+      measured[{peers, s.full()}].insert(s.first->entity.begin(), s.first->entity.end());
     }
   }
   std::map<std::vector<std::int32_t>, std::vector<std::string>> metrics_without;  // by these parts
