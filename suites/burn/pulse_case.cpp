@@ -151,12 +151,14 @@ class PulseRun {
     context_.world.quiet_barrier();
     std::vector<double> late(static_cast<std::size_t>(pulse_.train.pulses), -1e9), early(late.size(), -1e9);
     for (std::size_t k = 0; k < done_.size(); ++k) {
+      if (done_[k].flops <= 0) continue;  // missed: nothing began
       late[k] = done_[k].first_s - times_[k].begin_s;
       early[k] = -late[k];
     }
     context_.world.all_reduce(late.data(), late.data(), late.size(), DataType::fp64, ReduceOp::max);
     context_.world.all_reduce(early.data(), early.data(), early.size(), DataType::fp64, ReduceOp::max);
-    for (std::size_t k = 0; k < late.size(); ++k) skew_.push_back(late[k] + early[k]);
+    for (std::size_t k = 0; k < late.size(); ++k)
+      if (late[k] > -1e8) skew_.push_back(late[k] + early[k]);
   }
 
   /// Every result is checked before the next batch, the last ones after the falling edge.
@@ -191,8 +193,10 @@ class PulseRun {
 
   void report(const EnergyTrace& energy) {
     const auto& train = pulse_.train;
-    context_.record.parameter("edge_skew_s", median(skew_));
-    context_.record.parameter("edge_skew_worst_s", *std::max_element(skew_.begin(), skew_.end()));
+    if (!skew_.empty()) {
+      context_.record.parameter("edge_skew_s", median(skew_));
+      context_.record.parameter("edge_skew_worst_s", *std::max_element(skew_.begin(), skew_.end()));
+    }
     const std::uint64_t wrong = recorder_.hand_over();
     if (!takes_part_) return;
     record_trial(trial_, context_);
