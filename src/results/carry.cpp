@@ -131,7 +131,7 @@ class TimesOfCases {
 Results load_earlier(const std::filesystem::path& path) {
   if (path.extension() == ".partial") {
     const auto owner = read_owner(path);
-    if (owner && is_running(*owner))
+    if (owner && seems_to_run(path, *owner))
       throw_usage("--resume: " + path.string() + " is being written by process " +
                   std::to_string(owner->pid) + " on " + owner->host);
   }

@@ -254,8 +254,10 @@ class Launches {
   void keep_for_resume() {
     const Attempt& last = attempts_.back();
     if (last.unnamed) drop(files_.file(1));
+    // An error of the file system is no sign that nothing was measured.
     std::error_code none;
-    const bool planned = last.partial && fs::exists(partial() / "plan.json", none);
+    const bool planned =
+        last.partial && fs::status(partial() / "plan.json", none).type() != fs::file_type::not_found;
     // Killed between the file and the removal of what it was made from, or before it had a plan.
     if (const auto owner = files_.new_owner();
         (last.file || (last.partial && !planned)) && owner && !results::is_running(*owner))
