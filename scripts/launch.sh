@@ -90,6 +90,12 @@ launch_ranks() {  # LAUNCHER WORD...
   fi
   if [ -z "$asked" ]; then launch_ranks_here; return; fi
   least=$(launch_ask '' "$@" | sort -n | head -n 1) || true
+  if [ -z "$least" ] && [ "${1##*/}" = srun ]; then
+    # It may wait in the queue longer than a question may, and the run can wait there as long as it must.
+    printf 'srun did not say how many ranks its nodes take: the number for this machine is used (ASSAY_RANKS can say it)\n' >&2
+    launch_ranks_here
+    return
+  fi
   if [ -z "$least" ]; then least=$(launch_ask_each "$@" | sort -n | head -n 1) || true; fi
   if [ -z "$least" ]; then
     printf 'no node answers how many ranks it takes (ASSAY_RANKS can say it)\n' >&2

@@ -114,6 +114,11 @@ class Launch(place.SiteTest):
         # Outside of a job srun makes one, whose nodes are others than this machine.
         self.program("srun", "#!/bin/bash\necho 0: ranks=8\necho 1: ranks=4\n")
         self.assertEqual(self.words("srun -N 16"), "srun -N 16 --ntasks-per-node=4 --ntasks=64 --cpu-bind=none")
+        # A question that waits in the queue for too long does not keep the night from waiting there.
+        self.program("srun", "#!/bin/bash\nexit 1\n")
+        here = self.shell("launch_ranks_here").strip()
+        said = self.shell('launch_words 2>&1; echo "${launch[*]}"', ASSAY_LAUNCH="srun -N 16")
+        self.assertRegex(said, rf"(?s)srun did not say .* --ntasks-per-node={here} ")
 
     def mpirun_without(self, *dead):
         """Like Open MPI's, it starts nothing where one of its hosts is dead. Of the others `b` has 6 GPUs, the rest 8."""
