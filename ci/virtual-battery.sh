@@ -88,7 +88,7 @@ cpu 50 %|vc slow-cpu $(host 4) 50|:|any4|-|0,2|$(host 4).*CPU quota is 0.5 of
 cpu 20 %|vc slow-cpu $(host 4) 20|:|any4|-|0,2|$(host 4).*CPU quota is 0.2 of
 cpu 5 %|vc slow-cpu $(host 4) 5|:|any4|4|0,2,3|$(host 4).*CPU quota is 0.05 of
 stopped 5 s|:|sleep 2.5; signal_all 4 STOP; sleep 5; signal_all 4 CONT|-|1,2,3,4,5,6|0,3
-link down 3 s|:|sleep 2.5; vc cut $(host 4); sleep 3; vc mend $(host 4)|-|1,2,3,4,5,6|0,3
+link down 3 s|:|begun; sleep 0.5; vc cut $(host 4); sleep 3; vc mend $(host 4)|-|1,2,3,4,5,6|0,3
 link cut early|:|begun; sleep 0.5; vc cut $(host 4)|-|4|3
 link cut late|:|sleep 5; vc cut $(host 4)|-|4|3
 link cut very late|:|sleep 6.5; vc cut $(host 4)|-|4|3

@@ -34,7 +34,8 @@ def memory_beside_caches(ranks):
     cache = max(map(int, re.findall(r"^LEVEL[234]_CACHE_SIZE +(\d+)$", table, re.M)), default=0)
     available = next(int(line.split()[1]) * 1024 for line in pathlib.Path("/proc/meminfo").read_text().splitlines()
                      if line.startswith("MemAvailable"))
-    return ["--memory.fraction", f"{min(0.6, max(float(LITTLE_MEMORY[1]), 4.8 * cache * ranks / available)):.2f}"]
+    # Tests beside this one take memory between this moment and the start of the run.
+    return ["--memory.fraction", f"{min(0.6, max(float(LITTLE_MEMORY[1]), 6 * cache * ranks / available)):.4f}"]
 
 
 class OtherWork:
