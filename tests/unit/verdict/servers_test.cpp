@@ -216,7 +216,8 @@ void expect_named(Made made, const std::string& name) {
     const int n = runs(20, 200);
     const auto c = count(made, n, name);
     EXPECT_GE(c.right, runs(18, 190));
-    EXPECT_LE(c.wrong, std::max(1, n / 50));
+    // Of healthy clients and servers at most one in a thousand; they are WARN only.
+    EXPECT_LE(c.wrong, std::max(1, n * (clients + servers - 1) / 1000));
     EXPECT_EQ(c.wrong_fails, 0);
   }
 }
