@@ -92,7 +92,7 @@ class Mounts(StorageTest):
         places = 50 if outcome.NIGHTLY else 2
         for i in range(places):
             case = cases[i % len(cases)]
-            limit = 2 * MIB + i * (12 if "random" in case else 28) * MIB // places
+            limit = 2 * MIB + i * (12 if "random" in case else 22) * MIB // places
             through_library = case.startswith(("mpiio", "hdf5"))  # which no limit slows
             limited = () if through_library else ("--storage.limit", "96MiB" if "random" in case else "64MiB")
             with self.subTest(case=case, limit=limit):
