@@ -58,15 +58,17 @@ class Stalls(cluster.ClusterTest):
         accusing = [f for f in run.findings if f["severity"] in ("FAIL", "WARN") and f["suite"] != "memory"]
         return {f["name"] for f in accusing if f["level"] not in ("cluster", "run")}
 
-    def test_a_stall_that_ends_is_in_the_data(self):
-        launch = self.start("--suites", "storage", "--cases", "storage/shared-easy-*")
+    def stalled_for_a_while(self, launch):
+        """The results of a launch whose server does not answer for 25 s, and what it said."""
         self.freeze_amid(launch)
         timer = threading.Timer(25, freeze, ("--unfreeze", self.path))
         timer.start()
         result = launch.finish(120)
         timer.join()
-        run = Results(self.dir / "r.h5")
-        said = result.stdout + result.stderr
+        return Results(self.dir / "r.h5"), result.stdout + result.stderr
+
+    def test_a_stall_that_ends_is_in_the_data(self):
+        run, said = self.stalled_for_a_while(self.start("--suites", "storage", "--cases", "storage/shared-easy-*"))
         self.assertRegex(" ".join(said.split()), rf"{self.path} did not answer for 2\d s on [123] nodes? in storage/shared-easy-(write|read)-0, and then did")
         self.assertEqual(self.accused(run), set(), said)
         self.assertEqual({c.split("/")[-1] for c, state in run.states().items() if state == "pass"}, {"shared-easy-write-0", "shared-easy-read-0"}, said)
@@ -75,14 +77,8 @@ class Stalls(cluster.ClusterTest):
     def test_a_stall_amid_checkpoints_of_training_accuses_no_node(self):
         launch = self.cluster.start(["-n", self.HOSTS], "run", "--level", "quick", "--suites", "train", "--cases", "train/tiny-checkpoint",
                                     "--train.scratch", self.path, "--train.checkpoint-every", 20, "--seed", 7, "--out", "r.h5", cwd=self.dir)
-        self.freeze_amid(launch)
-        timer = threading.Timer(25, freeze, ("--unfreeze", self.path))
-        timer.start()
-        result = launch.finish(120)
-        timer.join()
-        run = Results(self.dir / "r.h5")
-        said = " ".join((result.stdout + result.stderr).split())
-        self.assertRegex(said, rf"{self.path} did not answer for 2\d s on [123] nodes? in train/tiny-checkpoint, and then did")
+        run, said = self.stalled_for_a_while(launch)
+        self.assertRegex(" ".join(said.split()), rf"{self.path} did not answer for 2\d s on [123] nodes? in train/tiny-checkpoint, and then did")
         self.assertEqual(self.accused(run), set(), said)
         self.assertEqual(run.states()["train/tiny-checkpoint"], "pass", said)
 
