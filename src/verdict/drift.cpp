@@ -84,9 +84,9 @@ std::vector<std::vector<double>> lines_of(const Population& p, const results::Ca
 /// An imported part with other blocks than most has a table of its own, over the same time.
 std::vector<const results::CaseData*> tables_of(const Judgement& j, const Series& s) {
   std::vector<const results::CaseData*> tables{s.first};
+  if (!s.is_imported()) return tables;
   for (const results::CaseData& c : j.results.cases)
-    if (s.is_imported() && &c != s.first && c.suite == s.suite && c.case_key == s.first->case_key &&
-        retest_number(c.name) == 0)
+    if (&c != s.first && c.suite == s.suite && c.case_key == s.first->case_key && retest_number(c.name) == 0)
       tables.push_back(&c);
   return tables;
 }

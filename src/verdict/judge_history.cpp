@@ -67,7 +67,7 @@ class HistoryJudge {
       else if (std::ranges::any_of(base, [](float b) { return !std::isnan(b); }))
         ++held;
     }
-    tell_strangers(parts.size() - with_past.size(), parts.size());
+    tell_parts_without_past(parts.size() - with_past.size(), parts.size());
     if (unknown == 0 && (held > 0 || !parts.empty())) return;
     auto f = j_.about(-1, "INFO", "fact", "uncovered");
     f.reference_kind = "history";
@@ -83,11 +83,11 @@ class HistoryJudge {
 
  private:
   /// New parts, or old ones under another name or another layout of ranks.
-  void tell_strangers(std::size_t strangers, std::size_t of) {
-    if (strangers == 0) return;
+  void tell_parts_without_past(std::size_t without, std::size_t of) {
+    if (without == 0) return;
     auto f = j_.about(-1, "INFO", "fact", "uncovered");
     f.reference_kind = "history";
-    f.text = "history " + history_.name + ": " + std::to_string(strangers) + " of " + std::to_string(of) +
+    f.text = "history " + history_.name + ": " + std::to_string(without) + " of " + std::to_string(of) +
              " parts are in none of its runs";
     j_.add(std::move(f), {});
   }
