@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Number of ranks per node, the launcher options that start them, and nodes that are left out; sourced by site.sh. All of a node is
 # measured: one rank per GPU, else one per socket, and the binding of the ranks leaves out no core.
-# As a program it is what `assay run --launcher` calls: launch.sh start [--without=NODE,...] LAUNCHER WORD... -- PROGRAM WORD...
+# As a program it is what `assay run --launcher` calls: launch.sh start [--without=NODES | --only=NODES] LAUNCHER WORD... -- PROGRAM
+# WORD... NODES is a list with commas, or a file with such a list: a word of a command line has at most 128 KiB.
 
 # CPUs that this process may run on, one a line.
 launch_cpus() {
@@ -52,26 +53,43 @@ launch_step_nodes() {  # SRUN WORD...
 }
 
 # Asks the nodes of a launch how many ranks they take; one number a line, nothing where the launcher fails.
-launch_ask() {  # NODES-LEFT-OUT LAUNCHER WORD...
+launch_ask() {  # NODES-ASKED LAUNCHER WORD...; all if empty
   local seconds=60 self one=(--map-by ppr:1:node --oversubscribe --bind-to none)
   self=$(realpath "${BASH_SOURCE[0]}")
   case "${2##*/}" in srun) seconds=600 one=(--ntasks-per-node=1 --cpu-bind=none) ;; esac  # it waits in the queue
-  timeout --kill-after=10 "$seconds" bash "$self" start ${1:+"--without=$1"} "${@:2}" "${one[@]}" -- env ASSAY="$ASSAY" bash -c \
+  timeout --kill-after=10 "$seconds" bash "$self" start ${1:+"--only=$1"} "${@:2}" "${one[@]}" -- env ASSAY="$ASSAY" bash -c \
     ". '$self'; printf 'ranks=%s\n' \"\$(launch_ranks_here)\"" </dev/null | sed -n 's/.*ranks=\([0-9]*\).*/\1/p'
 }
 
-# The same of each node alone: Open MPI starts nothing where one node is dead.
-launch_ask_each() {  # LAUNCHER WORD...
-  local nodes node others asked=0
-  mapfile -t nodes < <(launch_nodes "$@")
-  nodes=("${nodes[@]%%:*}")
-  for node in "${nodes[@]}"; do
-    others=,$(IFS=,; printf '%s' "${nodes[*]}"),
-    others=${others/",$node,"/,}
-    launch_ask "$others" "$@" 2>/dev/null &
+# Asks the `nodes` of the caller in groups of SIZE, 32 groups at a time. Prints the answers, and "silent FIRST" of a group without
+# one, whose first node has this index.
+launch_ask_groups() {  # SIZE LAUNCHER WORD...
+  local first answer asked=0
+  for ((first = 0; first < ${#nodes[@]}; first += $1)); do
+    {
+      answer=$(IFS=,; launch_ask "${nodes[*]:first:$1}" "${@:2}" 2>/dev/null)
+      printf '%s\n' "${answer:-silent $first}"
+    } &
     if ((++asked % 32 == 0)); then wait; fi
   done
   wait
+}
+
+# The same as launch_ask where one node is dead, since Open MPI then starts nothing: groups are asked, and each node of the groups
+# without an answer.
+launch_ask_each() {  # LAUNCHER WORD...
+  local nodes all answers first silent size
+  mapfile -t all < <(launch_nodes "$@")
+  all=("${all[@]%%:*}")
+  nodes=("${all[@]}")
+  size=$(((${#nodes[@]} + 31) / 32))
+  answers=$(launch_ask_groups "$size" "$@")
+  sed '/silent/d' <<<"$answers"
+  if [ "$size" -lt 2 ]; then return; fi
+  mapfile -t silent < <(sed -n 's/silent //p' <<<"$answers")
+  nodes=()
+  for first in "${silent[@]}"; do nodes+=("${all[@]:first:size}"); done
+  launch_ask_groups 1 "$@" | sed '/silent/d'
 }
 
 # Ranks of every node of the launch. Inside a job this script runs on one of its nodes, and without hosts of its own the launcher
@@ -151,31 +169,65 @@ launch_nodes() {  # LAUNCHER WORD...
       END { for (i = 1; i <= n; ++i) print names[i] ":" (known[names[i]] || lines[names[i]] > 1 ? slots[names[i]] : "auto") }'
 }
 
-# Starts a launcher with nodes left out. What it is told last counts; a launcher that cannot be told is started as it is, and the
+# Of the nodes that it reads (NAME:SLOTS), those of --only=NODES, or all but those of --without=NODES. NODES may have brackets:
+# n[01-16,20].
+launch_chosen() {  # --only=NODES | --without=NODES
+  awk -F: -v only="$([ "${1%%=*}" = --only ] && printf 1)" '
+    function list(item,    open, shut, parts, n, i, ends, m, k) {
+      if (!(open = index(item, "["))) { if (item != "") listed[item] = 1; return }
+      shut = index(item, "]")
+      n = split(substr(item, open + 1, shut - open - 1), parts, ",")
+      for (i = 1; i <= n; ++i) {
+        m = split(parts[i], ends, "-")
+        for (k = ends[1] + 0; k <= ends[m] + 0; ++k)
+          list(substr(item, 1, open - 1) sprintf("%0" length(ends[1]) "d", k) substr(item, shut + 1))
+      }
+    }
+    FNR == NR {
+      n = split($0, chars, "")
+      for (i = 1; i <= n + 1; ++i) {
+        inside = chars[i] == "[" ? 1 : chars[i] == "]" ? 0 : inside
+        if (i > n || (chars[i] == "," && !inside)) { list(item); item = "" } else item = item chars[i]
+      }
+      next
+    }
+    { short = $1; sub(/[.].*/, "", short); if ((($1 in listed) || (short in listed)) == (only != "")) print }
+  ' <(case "${1#*=}" in /*) cat "${1#*=}" ;; *) printf '%s\n' "${1#*=}" ;; esac) -
+}
+
+# Starts a launcher on part of its nodes. What it is told last counts; a launcher that cannot be told is started as it is, and the
 # run leaves the nodes out by itself (--exclude).
-launch_start() {  # [--without=NODES] LAUNCHER WORD... -- PROGRAM WORD...
-  local without='' node name kept=() words=() ranks='' last=''
-  case "$1" in --without=*) without=,${1#*=}, ; shift ;; esac
+launch_start() {  # [--without=NODES | --only=NODES] LAUNCHER WORD... -- PROGRAM WORD...
+  local chosen='' node kept=() words=() ranks='' last='' list file fd long=''
+  case "$1" in --without=?* | --only=?*) chosen=$1 ;; esac
+  case "$1" in --without=* | --only=*) shift ;; esac
   while [ "$1" != -- ]; do words+=("$1"); shift; done
   shift
-  if [ -n "$without" ]; then
-    while read -r node; do
-      name=${node%%:*}
-      case "$without" in *,"$name",* | *,"${name%%.*}",*) ;; *) kept+=("$node") ;; esac
-    done < <(launch_nodes "${words[@]}")
-  fi
+  if [ -n "$chosen" ]; then mapfile -t kept < <(launch_nodes "${words[@]}" | launch_chosen "$chosen"); fi
   if [ "${#kept[@]}" -gt 0 ]; then
+    list=$(IFS=,; printf '%s' "${kept[*]}")
+    if [ "${#list}" -gt "${ASSAY_WORD_BYTES:-100000}" ]; then long=yes; fi  # a word of a command line has at most 128 KiB
     case "${words[0]##*/}" in
       srun)
         for node in "${words[@]}"; do
           case "$node" in --ntasks-per-node=*) ranks=${node#*=} ;; esac
         done
         kept=("${kept[@]%%:*}")
-        words+=(--nodes="${#kept[@]}" --nodelist="$(IFS=,; printf '%s' "${kept[*]}")")
+        list=$(IFS=,; printf '%s' "${kept[*]}")
+        if [ -n "$long" ]; then list=$(scontrol show hostlist <(printf '%s\n' "${kept[@]}")); fi
+        words+=(--nodes="${#kept[@]}" --nodelist="$list")
         if [ -n "$ranks" ]; then words+=(--ntasks="$((ranks * ${#kept[@]}))"); fi ;;
       mpirun | mpiexec | orterun)
         # Of several lists of hosts Open MPI takes all: those of before go.
-        kept=(--host "$(IFS=,; printf '%s' "${kept[*]}")")
+        if [ -n "$long" ]; then
+          file=$(mktemp)
+          printf '%s\n' "${kept[@]}" | sed 's/:auto$//; s/:/ slots=/' >"$file"
+          exec {fd}<"$file"  # inherited by the launcher, which reads the file more than once
+          rm "$file"
+          kept=(--hostfile "/dev/fd/$fd")
+        else
+          kept=(--host "$list")
+        fi
         for node in "${words[@]:1}"; do
           case "$last" in -H | -host | --host | -hostfile | --hostfile | -machinefile | --machinefile) last='' ; continue ;; esac
           last=$node

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 
@@ -100,6 +103,41 @@ std::vector<std::string> expand_hostlist(std::string_view text) {
     }
   }
   return names;
+}
+
+std::string compress_hostlist(const std::vector<std::string>& names) {
+  constexpr std::string_view digits = "0123456789";
+  constexpr std::size_t most_digits = 12;  // what expand_hostlist() reads
+  std::string list;
+  const auto add = [](std::string& to, const std::string& item) { to += (to.empty() ? "" : ",") + item; };
+  // What is before and behind the number, and its digits where it has leading zeros.
+  std::map<std::tuple<std::string, std::string, std::size_t>, std::set<std::uint64_t>> numbered;
+  for (const std::string& name : names) {
+    const auto end = name.find_last_of(digits) + 1;
+    const auto begin = end == 0 ? 0 : name.find_last_not_of(digits, end - 1) + 1;
+    if (end == 0 || end - begin > most_digits) {
+      add(list, name);
+      continue;
+    }
+    const std::size_t width = name[begin] == '0' ? end - begin : 0;
+    numbered[{name.substr(0, begin), name.substr(end), width}].insert(std::stoull(name.substr(begin)));
+  }
+  for (const auto& [around, numbers] : numbered) {
+    const auto& [before, behind, width] = around;
+    const auto text = [&width = width](std::uint64_t number) {
+      const std::string plain = std::to_string(number);
+      return std::string(std::max(plain.size(), width) - plain.size(), '0') + plain;
+    };
+    std::string ranges;
+    for (auto first = numbers.begin(); first != numbers.end();) {
+      auto last = first, next = std::next(first);
+      while (next != numbers.end() && *next == *last + 1) last = next++;
+      add(ranges, text(*first) + (first == last ? "" : "-" + text(*last)));
+      first = next;
+    }
+    add(list, before + (numbers.size() == 1 ? ranges : "[" + ranges + "]") + behind);
+  }
+  return list;
 }
 
 }  // namespace assay

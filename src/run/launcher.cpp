@@ -12,12 +12,16 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/hostlist.hpp"
 #include "base/system.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Bytes of names beyond which they get brackets: Linux takes at most 128 KiB in a word.
+constexpr std::size_t long_list = 64UL << 10;
 
 bool in_path(const std::string& program) {
   const char* path = std::getenv("PATH");
@@ -98,7 +102,8 @@ std::vector<std::string> launcher_words(const std::string& command, const std::s
   constexpr std::string_view place = "{exclude}";
   std::erase_if(words,
                 [&](const std::string& w) { return excluded.empty() && w.find(place) != std::string::npos; });
-  const std::string nodes = fmt::format("{}", fmt::join(excluded, ","));
+  std::string nodes = fmt::format("{}", fmt::join(excluded, ","));
+  if (nodes.size() > long_list) nodes = compress_hostlist({excluded.begin(), excluded.end()});
   for (std::string& w : words)
     if (const auto at = w.find(place); at != std::string::npos) w.replace(at, place.size(), nodes);
   return words;

@@ -25,8 +25,8 @@ LocalMachine local_machine(int gpus);
 std::vector<std::string> local_launcher(const LocalMachine& machine);
 
 /// The words of a launcher's command line, quoted as for a shell. `{exclude}` in a word becomes the nodes
-/// that are left out, separated by commas; a word that holds it is left out where there are none. Throws
-/// Error(usage) for an open quote or no word.
+/// that are left out, separated by commas (over 64 KiB with brackets, n[01-16,20]); a word that holds it is
+/// left out where there are none. Throws Error(usage) for an open quote or no word.
 std::vector<std::string> launcher_words(const std::string& command, const std::set<std::string>& excluded);
 
 /// What starts this program on any host. The program of a bundle finds its libraries only by its script.

@@ -91,6 +91,29 @@ class Launch(place.SiteTest):
         self.assertEqual(self.started("mpirun", **lost), f"mpirun {run}")
         self.assertEqual(self.started("echo", **lost, SLURM_JOB_NODELIST="x"), run)
 
+    def test_nodes_are_chosen_by_lists_with_brackets_and_files(self):
+        hosts = ",".join(f"n{i:02}.cluster:2" for i in range(1, 13))
+        for choice, left in [("--only=n[03-04,11],n12", "03 04 11 12"), ("--without=n[01-09],n12.cluster", "10 11"), ("--only=n1,n[2-3]", "")]:
+            kept = ",".join(f"n{node}.cluster:2" for node in left.split()) or hosts
+            self.assertEqual(self.started("mpirun", "--host", hosts, nodes=choice), f"mpirun --host {kept} assay run --level smoke", choice)
+        (self.dir / "lost").write_text("n01,n02,n[04-12]")
+        self.assertEqual(self.started("mpirun", "--host", hosts, nodes=f"--without={self.dir}/lost"),
+                         "mpirun --host n03.cluster:2 assay run --level smoke")
+
+    def test_ten_thousand_nodes_are_no_word_of_a_command_line(self):
+        names = [f"cluster-rack{i // 64:03}-node{i:05}" for i in range(12500)]
+        (self.dir / "hosts").write_text("".join(f"{name} slots=8\n" for name in names))
+        self.program("mpirun", '#!/bin/bash\n[ "$1" = --hostfile ] && cat "$2" && cat "$2" | wc -l\n')
+        start = f"bash {place.SCRIPTS}/launch.sh start --without={names[1]},{names[-1]}"
+        said = self.shell(f"{start} mpirun --hostfile hosts -- assay").splitlines()
+        left = [names[0], *names[2:-1]]
+        self.assertEqual(said, [f"{name} slots=8" for name in left] + [str(len(left))])
+        self.program("srun", '#!/bin/bash\necho "$*"\n')
+        self.program("scontrol", '#!/bin/bash\n[ "$2" = hostnames ] && { awk \'{ print $1 }\' hosts; exit; }\ncat "$3" >list\necho n[3-4]\n')
+        said = self.shell(f"{start} srun --ntasks-per-node=2 -- assay", SLURM_JOB_NODELIST="n")
+        self.assertEqual(said, "--ntasks-per-node=2 --nodes=12498 --nodelist=n[3-4] --ntasks=24996 assay\n")
+        self.assertEqual((self.dir / "list").read_text().split(), left)
+
     def test_the_nodes_that_are_left_keep_their_slots(self):
         """Else the real mpirun refuses to start as many ranks again."""
         if not shutil.which("mpirun"):
@@ -98,9 +121,10 @@ class Launch(place.SiteTest):
         hosts = self.dir / "hosts"
         for line in ["localhost slots=3", "localhost\nlocalhost\nlocalhost"]:
             hosts.write_text(f"{line}\nn2 slots=3\n")
-            said = self.shell(f"bash {place.SCRIPTS}/launch.sh start --without=n2 mpirun --hostfile hosts --map-by ppr:3:node --bind-to none -- echo started",
-                              OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-            self.assertEqual(said, "started\n" * 3)
+            for bytes in "100000", "1":  # as a word, and as a file
+                said = self.shell(f"bash {place.SCRIPTS}/launch.sh start --without=n2 mpirun --hostfile hosts --map-by ppr:3:node --bind-to none -- echo started",
+                                  OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", ASSAY_WORD_BYTES=bytes)
+                self.assertEqual(said, "started\n" * 3)
 
     def test_a_run_is_given_its_launcher(self):
         words = self.shell('launch=(mpirun --tag "a b"); launch_options; printf "%s\\n" "${launcher[@]}"').splitlines()
@@ -135,6 +159,17 @@ for host in $hosts; do case $host in b) echo ranks=6 ;; *) echo ranks=8 ;; esac;
             self.mpirun_without(*dead)
             self.assertIn(f"ppr:{ranks}:node", self.words("mpirun --hostfile hosts"))
         self.assertIn("ppr:8:node", self.words("mpirun --host a:8,b:8,c:8"))
+
+    def test_many_nodes_are_asked_in_groups(self):
+        self.mpirun_without("n10", "n40")
+        names = [f"n{i:02}" for i in range(70)]
+        names[11] = "b"  # in the group of a dead node
+        (self.dir / "hosts").write_text("".join(f"{name} slots=8\n" for name in names))
+        fake = self.dir / "bin" / "mpirun"
+        fake.write_text(fake.read_text().replace("case $1 in --hostfile)", "echo >>asked\ncase $1 in --hostfile)", 1))
+        self.assertIn("ppr:6:node", self.words("mpirun --hostfile hosts"))
+        # All at once, 24 groups, and each node of two groups of 3.
+        self.assertEqual(len((self.dir / "asked").read_text()), 1 + 24 + 2 * 3)
 
     def test_where_no_node_answers_nothing_is_guessed(self):
         self.mpirun_without("a", "b", "c")

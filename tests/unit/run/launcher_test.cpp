@@ -34,6 +34,11 @@ TEST(Launcher, WordsAreThoseOfAShellAndLostNodesTakeTheirPlace) {
   EXPECT_THAT(launcher_words("srun --exclude={exclude} x", {}), ElementsAre("srun", "x"));
   EXPECT_THAT(launcher_words("srun --exclude={exclude} x", {"n1", "n2"}),
               ElementsAre("srun", "--exclude=n1,n2", "x"));
+  // A word has at most 128 KiB.
+  std::set<std::string> thousands;
+  for (int i = 10'001; i <= 22'500; ++i) thousands.insert("cluster-node" + std::to_string(i));
+  EXPECT_THAT(launcher_words("srun --exclude={exclude} x", thousands),
+              ElementsAre("srun", "--exclude=cluster-node[10001-22500]", "x"));
   EXPECT_EQ(usage_message([] { launcher_words("a 'b", {}); }), "--launcher: a quote is not closed");
   EXPECT_EQ(usage_message([] { launcher_words("  ", {}); }), "--launcher: no command");
 }

@@ -14,6 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::UnorderedElementsAreArray;
 
 TEST(Hostlist, AsSlurmWritesIt) {
   EXPECT_THAT(expand_hostlist("node[01-03,7],gpu5"),
@@ -24,6 +25,20 @@ TEST(Hostlist, AsSlurmWritesIt) {
   EXPECT_THAT(expand_hostlist("node*"), ElementsAre("node*"));
   EXPECT_THAT(expand_hostlist(" \n"), IsEmpty());
   EXPECT_THAT(expand_hostlist("n[1-1000000]"), SizeIs(1000000));
+}
+
+TEST(Hostlist, IsCompressedToTheSameNames) {
+  EXPECT_EQ(compress_hostlist({"n1", "n2", "n10", "n3", "n11"}), "n[1-3,10-11]");
+  EXPECT_EQ(compress_hostlist({"n09", "n10", "n08.a", "login", "r1n2x", "r1n3x", "n1"}),
+            "login,n[1,10],n09,n08.a,r1n[2-3]x");
+  EXPECT_EQ(compress_hostlist({"n123456789012345678901"}), "n123456789012345678901");
+  EXPECT_EQ(compress_hostlist({}), "");
+  std::vector<std::string> names;
+  for (int rack = 0; rack < 40; ++rack)
+    for (int node = 0; node < 312; node += 1 + node % 3)
+      names.push_back("rack" + std::to_string(rack) + "-" + std::string(node % 2, '0') +
+                      std::to_string(node));
+  EXPECT_THAT(expand_hostlist(compress_hostlist(names)), UnorderedElementsAreArray(names));
 }
 
 TEST(Hostlist, SaysWhatIsWrong) {
