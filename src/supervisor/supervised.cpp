@@ -39,6 +39,7 @@ int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartb
   for (const int signal : end_signals()) std::signal(signal, SIG_IGN);
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
   answer_trace_requests(heartbeat);
+  raise_open_files();  // over TCP a rank has a connection to every node
   WorkerLink link(fd, heartbeat);
   return plan.work(link);
 }

@@ -178,6 +178,17 @@ class Rounds {
   std::exception_ptr failure_;
 };
 
+/// Each tells those that it met how fast it reached them, so that all know how fast they are reached.
+void tell_rates(std::vector<p2p::Met>& met, Communicator& world) {
+  constexpr int tag = 1;
+  std::vector<Request> requests(2 * met.size());
+  for (std::size_t i = 0; i < met.size(); ++i) {
+    world.irecv(&met[i].back, sizeof met[i].back, met[i].peer, tag, requests[2 * i]);
+    world.isend(&met[i].to, sizeof met[i].to, met[i].peer, tag, requests[2 * i + 1]);
+  }
+  world.wait_all(requests);
+}
+
 /// Rounds of the pairs that seem slow when those exchange a few messages that the schedule leaves out.
 /// `seconds`: planned for it; it goes on while `end_s` is not reached.
 p2p::Schedule sweep(const p2p::Sweep& all, double seconds, double end_s, Rounds& rounds, Context& context) {
@@ -188,18 +199,24 @@ p2p::Schedule sweep(const p2p::Sweep& all, double seconds, double end_s, Rounds&
   limits.seconds = seconds / static_cast<double>(std::max<std::size_t>(1, all.rounds()));
   limits.deadline_s = context.end_s;
   const int me = context.world.rank();
-  std::vector<p2p::Met> met;
+  std::vector<p2p::Met> met;  // also those with whom the exchange failed: the other end tells its rate, too
   const std::size_t done = rounds.run(
-      all.rounds(), end_s, limits, [&](std::size_t i) { return all.partner_of(i, me); },
-      [&](std::size_t, int peer, const p2p::Series& series) {
+      all.rounds(), end_s, limits,
+      [&](std::size_t i) {
+        const int peer = all.partner_of(i, me);
+        if (peer >= 0) met.push_back({peer});
+        return peer;
+      },
+      [&](std::size_t, int, const p2p::Series& series) {
         if (series.batch_s.empty()) return;
         const double best = *std::min_element(series.batch_s.begin(), series.batch_s.end());
-        met.push_back({peer, value_of(Mode::uni, series.batch, best)});
+        met.back().to = value_of(Mode::uni, series.batch, best);
       });
+  tell_rates(met, context.world);
   std::vector<p2p::Usual> of_ranks(static_cast<std::size_t>(context.world.size()));
   const p2p::Usual mine = p2p::usual_rate(met);
   context.world.all_gather(&mine, of_ranks.data(), sizeof mine);
-  const std::vector<double> usual = p2p::usual_rates(of_ranks);
+  const std::vector<p2p::Usual> usual = p2p::usual_rates(of_ranks);
   std::vector<p2p::Suspect> suspects;
   for (const auto& text : context.world.gather_text(p2p::text_of(p2p::suspects_of(me, met, usual)), 0))
     for (const p2p::Suspect& one : p2p::suspects_from(text)) suspects.push_back(one);

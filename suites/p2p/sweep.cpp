@@ -27,31 +27,38 @@ int Sweep::partner_of(std::size_t i, int rank) const {
 }
 
 Usual usual_rate(const std::vector<Met>& met) {
-  if (met.empty()) return {};
-  std::vector<double> rates;
-  for (const Met& m : met) rates.push_back(m.rate);
-  return {median(rates), met.size()};
+  const auto usual = [&](double Met::*direction) {
+    std::vector<double> rates;
+    for (const Met& m : met)
+      if (m.*direction > 0) rates.push_back(m.*direction);
+    return rates.empty() ? 0 : median(rates);
+  };
+  return {usual(&Met::to), usual(&Met::back), met.size()};
 }
 
-std::vector<double> usual_rates(const std::vector<Usual>& of_ranks) {
+std::vector<Usual> usual_rates(const std::vector<Usual>& of_ranks) {
   constexpr std::uint64_t enough = 8;
-  std::vector<double> sure, all, rates;
-  for (const Usual& one : of_ranks) {
-    if (one.met > 0) all.push_back(one.rate);
-    if (one.met >= enough) sure.push_back(one.rate);
+  std::vector<Usual> rates = of_ranks;
+  for (double Usual::*direction : {&Usual::to, &Usual::from}) {
+    std::vector<double> sure, all;
+    for (const Usual& one : of_ranks) {
+      if (one.*direction <= 0) continue;
+      all.push_back(one.*direction);
+      if (one.met >= enough) sure.push_back(one.*direction);
+    }
+    const double middle = all.empty() ? 0 : median(sure.empty() ? all : sure);
+    for (Usual& one : rates)
+      if (one.met < enough || one.*direction <= 0) one.*direction = middle;
   }
-  if (all.empty()) return std::vector<double>(of_ranks.size());
-  const double middle = median(sure.empty() ? all : sure);
-  for (const Usual& one : of_ranks) rates.push_back(one.met >= enough ? one.rate : middle);
   return rates;
 }
 
-std::vector<Suspect> suspects_of(int rank, const std::vector<Met>& met, const std::vector<double>& usual) {
+std::vector<Suspect> suspects_of(int rank, const std::vector<Met>& met, const std::vector<Usual>& usual) {
   std::vector<Suspect> found;
   for (const Met& m : met) {
-    const double both =
-        std::min(usual.at(static_cast<std::size_t>(rank)), usual.at(static_cast<std::size_t>(m.peer)));
-    if (m.rate < suspect_share * both) found.push_back({{rank, m.peer}, m.rate / both});
+    const double both = std::min(usual.at(static_cast<std::size_t>(rank)).to,
+                                 usual.at(static_cast<std::size_t>(m.peer)).from);
+    if (m.to > 0 && m.to < suspect_share * both) found.push_back({{rank, m.peer}, m.to / both});
   }
   std::sort(found.begin(), found.end(), [](const Suspect& a, const Suspect& b) { return a.share < b.share; });
   if (found.size() > suspects_of_rank) found.resize(suspects_of_rank);

@@ -38,29 +38,31 @@ class Sweep {
   std::size_t first_, rounds_;
 };
 
-/// B/s from a rank to one that it met.
+/// B/s from a rank to one that it met, and back; 0: not measured.
 struct Met {
   int peer = -1;
-  double rate = 0;
+  double to = 0, back = 0;
 };
 
-/// What a rank usually reaches: the median of its rates, and whether they are enough to tell it.
+/// What a rank usually reaches: the medians of its rates to others and from them, and whether they are enough
+/// to tell it.
 struct Usual {
-  double rate = 0;
+  double to = 0, from = 0;
   std::uint64_t met = 0;
 };
 Usual usual_rate(const std::vector<Met>& met);
-/// By rank; ranks that met fewer than 8 have the median of the others, or of all where all are such.
-std::vector<double> usual_rates(const std::vector<Usual>& of_ranks);
+/// By rank; ranks that met fewer than 8 have the medians of the others, or of all where all are such.
+std::vector<Usual> usual_rates(const std::vector<Usual>& of_ranks);
 
-/// A pair that seems slow: its share of the lesser of what its ends usually reach.
+/// A pair that seems slow in one direction: its share of the lesser of what the one end usually sends and the
+/// other receives.
 struct Suspect {
   Pair pair;
   double share = 0;
 };
-/// The slowest few of what `rank` met. A rank or node that is slow to all has no suspects: it is slow in the
-/// scheduled rounds, too.
-std::vector<Suspect> suspects_of(int rank, const std::vector<Met>& met, const std::vector<double>& usual);
+/// The slowest few of what `rank` sent to. A rank or node that is slow to all or from all is in no suspect:
+/// it is slow in the scheduled rounds, too.
+std::vector<Suspect> suspects_of(int rank, const std::vector<Met>& met, const std::vector<Usual>& usual);
 
 /// Rounds in which suspects are measured, slowest first, one pair of a node in each: two would share a NIC.
 /// Those that do not fit are left out.

@@ -156,26 +156,28 @@ class Trial {
     if (at == spec.metrics.end() || at->rounds >= nodes_ - 1) return;
     const simulate::Machine machine(spec);
     const RandomStream noise = machine.run_stream("sweep");
-    const auto met_by = [&](int a) {
-      std::vector<p2p::Met> met;
-      for (int b = 0; b < nodes_; ++b) {
-        double best = 0;
-        for (std::uint64_t sample = 0; sample < p2p::sweep_samples && a != b; ++sample) {
-          const std::uint64_t place =
-              ((static_cast<std::uint64_t>(a) << 32 | static_cast<unsigned>(b)) << 2) + 2 * sample;
-          const double share = noise.uniform(place + 1);
-          best = std::max(best, noise.uniform(place) < 0.02 ? share : 1 + 0.05 * (share - 0.5));
-        }
-        if (a != b) met.push_back({b, best * std::exp(machine.log_link(*at, a, b, 0))});
+    const auto rate = [&](int from, int to) {
+      double best = 0;
+      for (std::uint64_t sample = 0; sample < p2p::sweep_samples; ++sample) {
+        const std::uint64_t place =
+            ((static_cast<std::uint64_t>(from) << 32 | static_cast<unsigned>(to)) << 2) + 2 * sample;
+        const double share = noise.uniform(place + 1);
+        best = std::max(best, noise.uniform(place) < 0.02 ? share : 1 + 0.05 * (share - 0.5));
       }
+      return best * std::exp(machine.log_link(*at, from, to, 0));
+    };
+    const auto met_by = [&](int a, bool back) {
+      std::vector<p2p::Met> met;
+      for (int b = 0; b < nodes_; ++b)
+        if (a != b) met.push_back({b, rate(a, b), back ? rate(b, a) : 0});
       return met;
     };
     std::vector<p2p::Usual> of_nodes;
-    for (int a = 0; a < nodes_; ++a) of_nodes.push_back(p2p::usual_rate(met_by(a)));
-    const std::vector<double> usual = p2p::usual_rates(of_nodes);
+    for (int a = 0; a < nodes_; ++a) of_nodes.push_back(p2p::usual_rate(met_by(a, true)));
+    const std::vector<p2p::Usual> usual = p2p::usual_rates(of_nodes);
     std::vector<p2p::Suspect> suspects;
     for (int a = 0; a < nodes_; ++a)
-      for (const p2p::Suspect& one : p2p::suspects_of(a, met_by(a), usual)) suspects.push_back(one);
+      for (const p2p::Suspect& one : p2p::suspects_of(a, met_by(a, false), usual)) suspects.push_back(one);
     Topology single;  // a rank a node
     for (int node = 0; node < nodes_; ++node) {
       single.nodes.emplace_back();
