@@ -4,6 +4,7 @@
 
 import csv
 import json
+import os
 import shutil
 
 import outcome
@@ -22,6 +23,14 @@ class SampleSuite(harness.CliTest):
     def measure(self, out, *args, ranks=2):
         return self.mpirun(ranks, "run", "--level", "smoke", "--suites", "inventory,sample", "--seed", "7", "--quiet",
                            "--out", out, "--json", "v.json", "--force", *args)
+
+    def test_all_ranks_must_run_the_same_program(self):
+        run = ["run", "--level", "smoke", "--suites", "inventory", "--quiet", "--out", "r.h5"]
+        both = [harness.MPIEXEC, "-n", "1", harness.ASSAY, *run, ":", "-n", "1", os.environ["ASSAY_PLAIN"], *run]
+        result = harness.execute(both, self.dir, None)
+        self.assert_code(result, USAGE)
+        self.assertIn("rank 1 differs from rank 0 in executable: all ranks must run the same executable", result.stderr)
+        self.assertFalse((self.dir / "r.h5").exists())
 
     def findings(self):
         return json.loads((self.dir / "v.json").read_text())["findings"]
