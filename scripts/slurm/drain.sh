@@ -87,10 +87,11 @@ while read -r node state reason; do
     continue
   fi
   if [ "$code" -ne 2 ] || [ "$state" != FAIL ]; then continue; fi
-  # A reason begins with what is slow or missing: node07, node07/gpu3, the link node07/gpu3>node09/gpu1, switch:L3.
+  # A reason begins with what is slow or missing: node07, node07/gpu3, node07 (node07/eth0) for its only NIC, the link
+  # node07/gpu3>node09/gpu1, switch:L3.
   case "${reason%%: *}" in
     *'>'*) printf '# %s: only a link of it is slow: %s\n' "$node" "$reason" ;;
-    "$node" | "$node"/*) drains+=("$node $reason") ;;
+    "$node" | "$node"/* | "$node ("*) drains+=("$node $reason") ;;
     *) printf '# %s is not named itself: %s\n' "$node" "$reason" ;;
   esac
 done <"$work/nodes"

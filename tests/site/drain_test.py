@@ -89,6 +89,11 @@ class Drain(place.SiteTest):
         self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: node2: one GPU cannot be used"])
         self.assertRegex(result.stdout, r"(?m)^# node5 .*switch:L3: slow$")
 
+    def test_a_node_that_is_named_with_its_only_nic_is_drained(self):
+        self.settings(ASSAY=self.program("answer", ANSWER.format(nodes="node2 FAIL node2 (node2/eth0): all its pairs slow\\n")))
+        self.assert_code(self.drain("--apply", "bad.h5"), 0)
+        self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: node2 (node2/eth0): all its pairs slow"])
+
     def test_only_a_fail_drains(self):
         # 4 % below its peers is a warning: exit 0.
         self.make_run("warn.h5", nodes=8, slow="node3", factor=0.96)
