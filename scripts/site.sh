@@ -140,10 +140,13 @@ site_forward() {  # COMMAND...
 }
 
 # Numbers of the jobs on this node, other than the one that a prolog runs for; from the node's slurmd, not from the controller.
-# `unknown` where it does not tell: there may be some.
+# `unknown` where it does not tell, or where Slurm started the script without scontrol in PATH: there may be some.
 site_other_jobs() {
   local said
-  command -v scontrol >/dev/null || return 0
+  if ! command -v scontrol >/dev/null; then
+    if [ -n "${SLURM_JOB_ID:-}${SLURMD_NODENAME:-}" ]; then printf 'unknown\n'; fi
+    return 0
+  fi
   # Without any job it fails, too.
   if ! said=$(scontrol listpids '*' ${SLURMD_NODENAME:+"$SLURMD_NODENAME"} 2>&1) &&
     { grep -qi error <<<"$said" || ! grep -q '^No job steps exist on this node' <<<"$said"; }; then
@@ -194,7 +197,8 @@ site_check_node() {  # KIND SUITES SECONDS
   (site_run_here "$others" "$suites" "$seconds" "$file") >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
   if [ $(($(date +%s) - begun)) -ge "$seconds" ]; then note=" (ended after $seconds s)"; fi
   if [ -z "$others" ]; then others=$(site_other_jobs); fi  # one that came meanwhile
-  if [ "$others" = unknown ]; then note+=' (other jobs may run here: scontrol listpids fails)'
+  if [ "$others" = unknown ] && ! command -v scontrol >/dev/null; then note+=' (other jobs may run here: no scontrol in PATH)'
+  elif [ "$others" = unknown ]; then note+=' (other jobs may run here: scontrol listpids fails)'
   elif [ -n "$others" ]; then note+=" (beside job $(printf '%s' "$others" | tr '\n' ' '))"; fi
   line=$(grep -E '^(PASS|WARN|FAIL|INCONCLUSIVE) ' "$ASSAY_STATE/$kind.txt" || grep . "$ASSAY_STATE/$kind.txt" || printf 'nothing said')
   line=${line##*$'\n'}$note

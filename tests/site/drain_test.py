@@ -282,6 +282,19 @@ class NodeChecks(place.SiteTest):
         self.assertIn("(other jobs may run here: scontrol listpids fails)", (self.results / "log").read_text())
         self.assertFalse((self.dir / "state" / "prolog.passed").exists())
 
+    def test_in_slurm_without_scontrol_some_are_expected(self):
+        tools = self.dir / "tools"  # all programs of this machine but scontrol
+        tools.mkdir()
+        for tool in os.listdir("/usr/bin"):
+            if tool != "scontrol":
+                (tools / tool).symlink_to(f"/usr/bin/{tool}")
+        self.node_settings(PATH=tools)
+        self.runs(place.COPY + self.judged("made.h5") + 'print("FAIL (exit 2)")\nsys.exit(2)\n')
+        for env in ({"SLURM_JOB_ID": "5"}, {"SLURMD_NODENAME": "node0"}):
+            self.assert_code(self.script("slurm/prolog.sh", env=env), 0)
+            self.assertIn("--suites\ninventory\n--device\nhost\n", (self.dir / "arguments").read_text())
+            self.assertIn("(other jobs may run here: no scontrol in PATH)\n", (self.results / "log").read_text().splitlines(True)[-1])
+
     def test_all_devices_are_tested_and_only_a_whole_pass_is_remembered(self):
         self.node_settings(ASSAY_RANKS="3")
         stamp = self.dir / "state" / "prolog.passed"
