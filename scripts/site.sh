@@ -60,6 +60,22 @@ site_node() {  # NAME
   [[ $1 =~ ^[A-Za-z0-9_][A-Za-z0-9._-]*$ ]] && [ "${1^^}" != ALL ] && [ "${1^^}" != NODELIST ]
 }
 
+# The nodes that FAIL in NODES (of --nodes), one a line: "NODE own TEXT" where a FAIL finding of VERDICT (of --json) names the node or
+# a part of it; "NODE other REASON" where findings name a link of it, a switch or the cluster only.
+site_failed() {  # NODES VERDICT
+  # A finding has its own line, and its text comes last: quotes inside of texts are escaped.
+  sed 's/{"severity":/\n&/g' "$2" |
+    LC_ALL=C sed -nE 's/^\{"severity":"FAIL",.*"text":"(([^"\]|\\.)*)"\}.*/\1/; T; s/\\(["\])/\1/g; p' |
+    awk '
+      # A text begins with what is slow or missing: node07, node07/gpu3, node07 (node07/eth0) for its only NIC, the link
+      # node07/gpu3>node09/gpu1, switch:L3.
+      of == "finding" { name = $0; sub(/: .*/, "", name); if (name ~ />/) next
+        sub(/(\/| \().*/, "", name); if (!(name in own)) own[name] = $0 }
+      of == "node" && $2 == "FAIL" { name = $1
+        if (name in own) { print name " own " own[name]; next }
+        $1 = $2 = ""; sub(/^ */, ""); print name " other " $0 }' of=finding - of=node "$1"
+}
+
 # Drains the nodes that fail in FILE or DIR, as ASSAY_DRAIN says.
 site_drain() {  # FILE|DIR
   local options=()

@@ -76,25 +76,23 @@ act() {  # NODE ARGUMENTS...: prints the line, and runs it
 
 failed=0 drains=()
 while read -r node state reason; do
+  if [ "$resume" = 0 ] || [ "$state" != PASS ]; then continue; fi
   site_node "$node" || { printf '# %s: no name that Slurm knows\n' "$node"; continue; }
-  if [ "$resume" = 1 ]; then
-    [ "$state" = PASS ] || continue
-    shown=$(show_node "$node")
-    case "$(state_of "$shown"):$(reason_of "$shown")" in
-      *DRAIN*:assay:*) act "$node" RESUME ;;
-      *DRAIN*) printf '# %s is not ours to resume: %s\n' "$node" "$(reason_of "$shown")" ;;
-    esac
-    continue
-  fi
-  if [ "$code" -ne 2 ] || [ "$state" != FAIL ]; then continue; fi
-  # A reason begins with what is slow or missing: node07, node07/gpu3, node07 (node07/eth0) for its only NIC, the link
-  # node07/gpu3>node09/gpu1, switch:L3.
-  case "${reason%%: *}" in
-    *'>'*) printf '# %s: only a link of it is slow: %s\n' "$node" "$reason" ;;
-    "$node" | "$node"/* | "$node ("*) drains+=("$node $reason") ;;
-    *) printf '# %s is not named itself: %s\n' "$node" "$reason" ;;
+  shown=$(show_node "$node")
+  case "$(state_of "$shown"):$(reason_of "$shown")" in
+    *DRAIN*:assay:*) act "$node" RESUME ;;
+    *DRAIN*) printf '# %s is not ours to resume: %s\n' "$node" "$(reason_of "$shown")" ;;
   esac
 done <"$work/nodes"
+while read -r node of reason; do
+  if [ "$resume" = 1 ] || [ "$code" -ne 2 ]; then continue; fi
+  site_node "$node" || { printf '# %s: no name that Slurm knows\n' "$node"; continue; }
+  case "$of:${reason%%: *}" in
+    own:*) drains+=("$node $reason") ;;
+    *'>'*) printf '# %s: only a link of it is slow: %s\n' "$node" "$reason" ;;
+    *) printf '# %s is not named itself: %s\n' "$node" "$reason" ;;
+  esac
+done < <(site_failed "$work/nodes" "$work/json")
 
 if [ "${#drains[@]}" -gt "$most" ]; then
   printf '# %s nodes failed, more than %s: none is drained. Look at what they share first.\n' "${#drains[@]}" "$most"

@@ -28,17 +28,18 @@ case "$1" in
 esac
 """
 
-# `assay verdict FILE --nodes N --json J` with an answer of the test's own.
+# `assay verdict FILE --nodes N --json J` with an answer of the test's own; the FAIL findings are the reasons of the nodes.
 ANSWER = """#!/bin/bash
 while [ "$#" -gt 0 ]; do
   case "$1" in
     --nodes) printf '{nodes}' >"$2" ;;
-    --json) echo '{{"injected": false}}' >"$2" ;;
+    --json) echo '{{"findings":[{findings}],"injected":false}}' >"$2" ;;
   esac
   shift
 done
 exit 2
 """
+FINDING = '{{"severity":"{severity}","claim":"fact","level":"node","name":"x","members":[],"text":"{text}"}}'
 LIMITS = '[[limit]]\nmetric = "gemm/*:throughput"\nmin = "90 GFLOP/s"\n'
 
 
@@ -61,6 +62,13 @@ class Drain(place.SiteTest):
         path = self.slurm / "calls"
         return path.read_text().splitlines() if path.exists() else []
 
+    def answers(self, nodes, *findings):
+        """The verdict: lines of --nodes, and as findings the reasons of those that FAIL and FINDINGS, (severity, text)."""
+        told = [("FAIL", line.split(" ", 2)[2]) for line in nodes if " FAIL " in line]
+        findings = ",".join(FINDING.format(severity=severity, text=text) for severity, text in (*told, *findings))
+        text = ANSWER.format(nodes="".join(line + "\\n" for line in nodes), findings=findings)
+        self.settings(ASSAY=self.program("answer", text))
+
     def drain(self, *args):
         return self.script("slurm/drain.sh", *args)
 
@@ -82,17 +90,26 @@ class Drain(place.SiteTest):
         self.assertEqual("scontrol update " + calls[0].replace("Reason=", 'Reason="') + '"', result.stdout.strip())
 
     def test_a_node_that_lacks_a_part_is_drained_and_one_behind_a_switch_is_not(self):
-        nodes = "node2 FAIL node2: one GPU cannot be used\\nnode5 FAIL switch:L3: slow\\nnode6 PASS\\n"
-        self.settings(ASSAY=self.program("answer", ANSWER.format(nodes=nodes)))
+        self.answers(["node2 FAIL node2: one GPU cannot be used", "node5 FAIL switch:L3: slow", "node6 PASS"])
         result = self.drain("--apply", "bad.h5")
         self.assert_code(result, 0)
         self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: node2: one GPU cannot be used"])
         self.assertRegex(result.stdout, r"(?m)^# node5 .*switch:L3: slow$")
 
     def test_a_node_that_is_named_with_its_only_nic_is_drained(self):
-        self.settings(ASSAY=self.program("answer", ANSWER.format(nodes="node2 FAIL node2 (node2/eth0): all its pairs slow\\n")))
+        self.answers(["node2 FAIL node2 (node2/eth0): all its pairs slow"])
         self.assert_code(self.drain("--apply", "bad.h5"), 0)
         self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: node2 (node2/eth0): all its pairs slow"])
+
+    def test_a_node_whose_first_finding_is_a_link_is_drained_for_its_own(self):
+        link = "node2/gpu0>node3/gpu0: this pair slow"
+        self.answers([f"node2 FAIL {link}", f"node3 FAIL {link}", "node4 FAIL cluster: 5 parts"], ("WARN", "node3: warm"),
+                     ("FAIL", r'node2/gpu3: 1 \"wrong\" value, at {17}'), ("FAIL", "node2/gpu3: missing"), ("INFO", "node4: x"))
+        result = self.drain("--apply", "bad.h5")
+        self.assert_code(result, 0)
+        self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: node2/gpu3: 1 wrong value, at 17"])
+        self.assertRegex(result.stdout, r"(?m)^# node3: only a link of it is slow: node2/gpu0>node3/gpu0: this pair slow$")
+        self.assertRegex(result.stdout, r"(?m)^# node4 is not named itself: cluster: 5 parts$")
 
     def test_only_a_fail_drains(self):
         # 4 % below its peers is a warning: exit 0.
