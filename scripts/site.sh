@@ -131,6 +131,15 @@ site_load_or_leave() {  # KIND
   exit 0
 }
 
+# The same where the state of the node cannot be kept: nobody would see that jobs start untested.
+site_state_or_leave() {  # KIND
+  local why
+  if why=$(safe_directory ASSAY_STATE "$ASSAY_STATE" 2>&1); then return; fi
+  printf '%s\n' "$why" >&2
+  site_note "$1" 4 "not tested: $why"
+  exit 0
+}
+
 # Runs a command and passes on what the batch system sends ahead of its limit (USR1, USR2) and an end on request (TERM,
 # INT), so that the run ends in order. Returns its exit code; `site_signalled` is USR1 or TERM once one came. The caller's own traps
 # are back after it.
@@ -206,7 +215,6 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
 site_check_node() {  # KIND SUITES SECONDS
   local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note='' begun
   site_passed=no
-  safe_directory ASSAY_STATE "$ASSAY_STATE" || return 0
   others=$(site_other_jobs)
   rm -f "${file%.h5}.json"
   begun=$(date +%s)

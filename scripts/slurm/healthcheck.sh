@@ -25,7 +25,7 @@ case "${1:-}" in
   --help | -h) usage; exit 0 ;;
 esac
 site_load_or_leave healthcheck
-safe_directory ASSAY_STATE "$ASSAY_STATE" || exit 0
+site_state_or_leave healthcheck
 drained=$ASSAY_STATE/healthcheck.drained
 if ! site_check_node healthcheck inventory 45; then
   # Only what this check drained is its to resume: not a node that was drained before, or that is one too many.

@@ -28,7 +28,7 @@ case "${1:-}" in
   --help | -h) usage; exit 0 ;;
 esac
 site_load_or_leave prolog
-safe_directory ASSAY_STATE "$ASSAY_STATE" || exit 0
+site_state_or_leave prolog
 stamp=$ASSAY_STATE/prolog.passed
 # A stamp from the future, after the clock was set back, does not count.
 passed() {

@@ -76,6 +76,20 @@ class NodeChecks(place.SiteTest):
                 self.assertRegex((self.dir / "syslog").read_text(), rf"-t assay {kind} exit=4 not tested: .*cannot read '/nonexistent'\n$")
         self.assertEqual(self.ran(), 0)
 
+    def test_a_state_that_cannot_be_kept_is_a_line_in_the_log(self):
+        state = self.dir / "state"
+        for kind in ("prolog", "healthcheck"):
+            state.mkdir()
+            state.chmod(0o777)
+            self.assert_code(self.script(f"slurm/{kind}.sh"), 0)
+            self.assertRegex((self.results / "log").read_text(), rf" {kind} job=- exit=4 \S+: not tested: .*ASSAY_STATE: .*state can be written by others\n$")
+            state.rmdir()
+            state.write_text("")
+            self.assert_code(self.script(f"slurm/{kind}.sh"), 0)
+            self.assertRegex((self.results / "log").read_text(), rf" {kind} job=- exit=4 \S+: not tested: .*ASSAY_STATE: .*/state\n$")
+            state.unlink()
+        self.assertEqual(self.ran(), 0)
+
     def test_help_tests_nothing(self):
         for kind in ("prolog", "healthcheck"):
             for option in ("--help", "-h"):
