@@ -186,12 +186,29 @@ site_hard_fault() {  # FILE
   grep -qE '"severity":"FAIL",[^{}]*"kind":"(corrupt|missing|mismatch|counter)"' "$1" 2>/dev/null
 }
 
+# Sets `kept` to the words of ASSAY_OPTIONS that hold for one node alone: which devices it must have. Limits are left out, because most
+# of their metrics are not measured here, or at other sizes.
+site_node_options() {
+  local word keep='' site_options=()
+  site_option_words
+  kept=()
+  for word in "${site_options[@]}"; do
+    case "$word" in
+      --device | --device=* | --expect-devices | --expect-devices=*) keep=yes ;;
+      -*) keep='' ;;
+    esac
+    if [ -n "$keep" ]; then kept+=("$word"); fi
+  done
+}
+
 # Starts a short run on all devices of this node, outside of any job. Beside other jobs only the GPUs of the job are loaded, which it
 # has alone; cores and memory are not.
 site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
-  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() options=(--require coverage) variable
+  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() kept=() options=() variable
   # MPI would take the batch system's variables for those of this run.
   for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
+  site_node_options
+  options=(--require coverage "${kept[@]}")
   if [ -n "$others" ]; then
     options=(--device host) suites=inventory  # GPUs of other jobs are not touched
     if [[ $given =~ ^[0-9]+(,[0-9]+)*$ ]]; then

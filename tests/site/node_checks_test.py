@@ -170,6 +170,17 @@ class NodeChecks(place.SiteTest):
         self.assertIn("--require\ncoverage\n", (self.dir / "arguments").read_text())
         self.assertTrue(stamp.exists())
 
+    def test_the_devices_that_the_settings_expect_are_expected_of_the_node(self):
+        self.node_settings(ASSAY_OPTIONS="--limits l.toml --device cuda --expect-nodes 16 --expect-devices=8 --strict")
+        self.result_of_run(0, nodes=4)
+        for kind, suites in (("prolog", "inventory,gemm,memory"), ("healthcheck", "inventory")):
+            self.assert_code(self.script(f"slurm/{kind}.sh"), 0)
+            self.assertIn(f"--suites\n{suites}\n--require\ncoverage\n--device\ncuda\n--expect-devices=8\n--quiet\n", (self.dir / "arguments").read_text())
+        # Beside other jobs only some of them are looked at.
+        self.beside(77)
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.assertIn("--suites\ninventory\n--device\nhost\n--quiet\n", (self.dir / "arguments").read_text())
+
     def test_a_node_that_passed_is_left_alone_for_a_while(self):
         self.result_of_run(0, nodes=4)
         for runs in (1, 1):
