@@ -90,7 +90,7 @@ for partial in "$ASSAY_RESULTS"/*/nightly-*/run.h5.partial; do
   left=${partial%/*} code=0
   if [ ! -d "$partial" ] || [ -e "$left/run.h5" ] || ! site_recover "$left"; then continue; fi
   site_judge "$left" || code=$?
-  site_summary night "$code" "$left" >"$left/summary.txt"
+  site_summary night "$code" "$left" 60 >"$left/summary.txt"
   site_log nightly "$code" "recovered: $(head -n 1 "$left/summary.txt") $left"
 done
 
@@ -130,7 +130,7 @@ thin
 # ---- tell --------------------------------------------------------------------------------------------------------
 
 {
-  site_summary night "$code" "$directory"
+  site_summary night "$code" "$directory" 60
   if [ "$code" -eq 2 ]; then site_drain "$directory/run.h5"; fi
 } >"$directory/summary.txt"
 where=" $directory"

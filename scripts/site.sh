@@ -347,8 +347,9 @@ site_notify() {  # FILE
   "${notify[@]}" <"$1" || printf '%s: ASSAY_NOTIFY left with %s\n' "${0##*/}" "$?" >&2
 }
 
-# The summary as text: the state in one line, then the findings; made from what `site_measure` left.
-site_summary() {  # KIND CODE DIRECTORY
+# The summary as text: the state in one line, then the verdict; made from what `site_measure` left. Of a verdict with more than LINES
+# lines its begin and its end, where reasons and state are.
+site_summary() {  # KIND CODE DIRECTORY [LINES]
   local state
   case "$2" in 0) state=PASS ;; 1) state=WARN ;; 2) state=FAIL ;; 3) state=INCONCLUSIVE ;; *) state=ERROR ;; esac
   # A warning leaves the exit code at 0.
@@ -360,6 +361,9 @@ site_summary() {  # KIND CODE DIRECTORY
   fi
   if [ -e "$3/run.h5" ]; then printf '\n%s\n' "$3/run.h5"; else printf '\nno results file\n'; fi
   if [ -s "$3/report.html" ]; then printf '%s\n' "$3/report.html"; fi
-  # Read to its end: under pipefail a closed pipe is an error.
-  if [ -s "$3/verdict.txt" ]; then awk '!/^simulated: / && n++ < 60' "$3/verdict.txt"; fi
+  [ -s "$3/verdict.txt" ] || return 0
+  awk -v most="${4:-0}" -v file="$3/verdict.txt" '!/^simulated: / { line[++n] = $0 }
+    END { for (i = 1; i <= n; ++i)
+      if (most == 0 || n <= most || i <= most / 2 || i > n - most / 2) print line[i]
+      else if (!told++) printf "... %d more lines: %s\n", n - most, file }' "$3/verdict.txt"
 }

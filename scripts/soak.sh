@@ -80,7 +80,7 @@ finish() {
   "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
     >"$directory/verdict.txt" 2>&1 || code=$?
   # Renamed when complete: a reader never sees a part of it.
-  { site_summary soak "$code" "$directory"; if [ -s "$directory/absent.txt" ]; then cat "$directory/absent.txt"; fi; } >"$directory/summary.new"
+  { site_summary soak "$code" "$directory" 60; if [ -s "$directory/absent.txt" ]; then cat "$directory/absent.txt"; fi; } >"$directory/summary.new"
   mv "$directory/summary.new" "$directory/summary.txt"
   site_log soak "$code" "$(head -n 1 "$directory/summary.txt") $directory"
   cat "$directory/summary.txt"

@@ -48,13 +48,23 @@ class Nightly(place.SiteTest):
         self.assertEqual(len(found), 1)
         return found[0]
 
-    def test_a_long_verdict_does_not_end_the_night(self):
-        (self.dir / "verdict.txt").write_text("simulated: x\n" + "WARN  something to look at\n" * 20000)
-        script = f"set -euo pipefail; . {place.SCRIPTS}/site.sh; for i in 1 2 3 4 5; do site_summary night 0 {self.dir}; done"
+    def test_a_long_verdict_keeps_its_end_and_says_what_is_left_out(self):
+        (self.dir / "verdict.txt").write_text("simulated: x\n" + "WARN  something to look at\n" * 20000 + "reason\nFAIL (exit 2)\n")
+        script = f"set -euo pipefail; . {place.SCRIPTS}/site.sh; for lines in 60 60 60 ''; do site_summary night 2 {self.dir} $lines; done"
         result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30)
         self.assert_code(result, 0)
-        self.assertEqual(len(result.stdout.splitlines()), 5 * (2 + 60))
+        self.assertEqual(len(result.stdout.splitlines()), 3 * (2 + 61) + 2 + 20002)
+        self.assertEqual(result.stdout.count(f"... 19942 more lines: {self.dir}/verdict.txt\n"), 3)
+        self.assertEqual(result.stdout.count("\nreason\nFAIL (exit 2)\n"), 4)
         self.assertNotIn("simulated", result.stdout)
+
+    def test_a_report_of_an_acceptance_has_the_whole_verdict(self):
+        self.made(nodes=4)
+        real = self.fake.rename(self.dir / "bin" / "real")
+        self.program("assay-under-test", f'#!/bin/bash\n{real} "$@"; code=$?\ncase "$*" in verdict*--report*) seq -f "line %g" 200 ;; esac\nexit $code\n')
+        result = self.script("acceptance.sh")
+        self.assert_code(result, 0)
+        self.assertIn("\n".join(f"line {number}" for number in range(1, 201)), result.stdout)
 
     def test_a_week_in_which_a_node_drifts(self):
         try:
