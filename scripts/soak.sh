@@ -15,7 +15,7 @@ RESULTS/DATE/soak-JOB/:
 
   segments/segNN.h5       one results file each
   segNN/                  verdict, log and metrics of each
-  failed.txt              nodes that failed, one per line
+  failed.txt              nodes that failed, one per line; not those where only a link, a switch or the cluster is slow
   asked.txt, next.txt     in Slurm: nodes of the first segment, and of the next
   absent.txt              in Slurm: nodes that were down or drained, and the segments that ran without them; also in the summary
   summary.txt             the verdict over all segments, after the last
@@ -65,7 +65,9 @@ segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, ret
     printf -v name '%s/segments/seg%02d.h5' "$directory" "$number"
     mv "$part/run.h5" "$name"
     if [ "$code" -eq 2 ]; then
-      awk '$2 == "FAIL" { print $1 }' "$part/nodes.txt" | while read -r node; do if site_node "$node"; then printf '%s\n' "$node"; fi; done |
+      # The end of a slow link, or one of a slow cluster, is needed to see whether that stays.
+      site_failed "$part/nodes.txt" "$part/verdict.json" |
+        while read -r node of _; do if [ "$of" = own ] && site_node "$node"; then printf '%s\n' "$node"; fi; done |
         sort -u - "$directory/failed.txt" >"$directory/failed.new"
       mv "$directory/failed.new" "$directory/failed.txt"
       site_drain "$name"

@@ -113,6 +113,25 @@ class Soak(place.SiteTest):
         self.assertIn(f"--exclude\n{directory}/seg03/exclude.txt\n", (self.dir / "arguments").read_text())
         self.assertEqual((directory / "seg03" / "exclude.txt").read_text(), "node1\n")
 
+    def test_ends_of_a_slow_link_stay_in_the_soak(self):
+        fault = ["--fault", "slow:node=3,nic=0,percent=50", "--fault", "slowlink:pair=5>6,percent=60"]
+        place.subprocess.run([place.ASSAY, "simulate", "--nodes", "8", "--metrics", "gemm,p2p", *fault, "--force", "-o", "made.h5"], cwd=self.dir, capture_output=True)
+        directory, _ = self.soak(2)
+        failed = [line.split(": ")[0] for line in (directory / "seg01" / "nodes.txt").read_text().splitlines() if " FAIL " in line]
+        self.assertEqual(failed, ["sim03 FAIL sim03 (sim03/nic0)"] + [f"sim0{node} FAIL sim05/gpu0>sim06/gpu0" for node in (5, 6)])
+        self.assertEqual((directory / "failed.txt").read_text(), "sim03\n")
+
+    def test_members_of_a_slow_cluster_stay_in_the_soak(self):
+        real = self.fake.rename(self.dir / "bin" / "real")
+        finding = '{"severity":"FAIL","claim":"fact","level":"cluster","name":"cluster","text":"cluster: 4 parts are slow"}'
+        self.program("assay-under-test", f"""#!/bin/bash
+case "$*" in *verdict*run.h5*--nodes*) {real} "$@"; cd "$(dirname "$2")"
+  printf 'node%s FAIL cluster: 4 parts are slow\\n' 0 1 2 3 >nodes.txt; echo '{{"findings":[{finding}]}}' >verdict.json; exit 2 ;; esac
+exec {real} "$@"
+""")
+        directory, ran = self.soak(0)
+        self.assertEqual((ran, (directory / "failed.txt").read_text()), (3, ""))
+
     def test_nodes_that_the_options_exclude_stay_out_with_those_that_failed(self):
         self.made(nodes=4, slow="node1", factor=0.5)
         (self.dir / "out.txt").write_text("node7\nnode8\n")
