@@ -359,7 +359,9 @@ site_summary() {  # KIND CODE DIRECTORY [LINES]
     awk '{ n[$2]++; if ($2 == "FAIL") bad = bad " " $1 } END { for (s in n) out = out ", " n[s] " " s
       printf "%s%s", out, bad == "" ? "" : ":" bad }' "$3/nodes.txt"
   fi
-  if [ -e "$3/run.h5" ]; then printf '\n%s\n' "$3/run.h5"; else printf '\nno results file\n'; fi
+  if [ -e "$3/run.h5" ]; then printf '\n%s\n' "$3/run.h5"
+  elif compgen -G "$3/segments/*.h5" >/dev/null; then printf '\n%s\n' "$3/segments"
+  else printf '\nno results file\n'; fi
   if [ -s "$3/report.html" ]; then printf '%s\n' "$3/report.html"; fi
   [ -s "$3/verdict.txt" ] || return 0
   awk -v most="${4:-0}" -v file="$3/verdict.txt" '!/^simulated: / { line[++n] = $0 }

@@ -33,6 +33,8 @@ class Soak(place.SiteTest):
         directory = next(self.results.glob("*/soak-*"))
         summary = (directory / "summary.txt").read_text()
         self.assertEqual(result.stdout, summary)
+        self.assertEqual(summary.splitlines()[1], f"{directory}/segments")
+        self.assertNotIn("no results file", summary)
         self.assertRegex((self.results / "log").read_text().splitlines()[-1], " soak job=- exit=%d assay soak " % code)
         ran = len((self.dir / "ran").read_text())
         self.assertEqual(len(list((directory / "segments").iterdir())), ran)
