@@ -20,7 +20,8 @@ RESULTS/DATE/soak-JOB/:
   absent.txt              in Slurm: nodes that were down or drained, and the segments that ran without them; also in the summary
   summary.txt             the verdict over all segments, after the last
 
-An option here takes the place of the same one in ASSAY_OPTIONS or of this script; --require adds up.
+An option here takes the place of the same one in ASSAY_OPTIONS or of this script; --require adds up. --duration and
+--segment are refused: ASSAY_SOAK_MINUTES is both.
 Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all).
 Exit code: that of the segment; of the last one, that of all segments together. 4 wrong settings.
 TEXT
@@ -32,6 +33,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 case "${1:-}" in --help | -h) usage; exit 0 ;; esac
 site_load
+site_option_words
+case "$(site_names "${site_options[@]}" "$@")" in
+  *' --duration '* | *' --segment '*) site_wrong '--duration and --segment: each segment is a run of its own, of ASSAY_SOAK_MINUTES' ;;
+esac
 # The first job makes the directory; the others get its name.
 directory=${ASSAY_SOAK_DIRECTORY:-}
 number=${ASSAY_SOAK_NUMBER:-1}

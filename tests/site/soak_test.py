@@ -43,6 +43,14 @@ class Soak(place.SiteTest):
     def test_all_segments_are_summed_up(self):
         self.assertEqual(self.soak(0)[1], 3)
 
+    def test_options_that_set_the_length_of_a_segment_are_refused(self):
+        for options, words in (("", ["--duration", "8h"]), ("", ["--segment=1h"]), ("--duration=8h", [])):
+            self.settings(ASSAY=self.fake, ASSAY_OPTIONS=options)
+            result = self.script("soak.sh", *words)
+            self.assert_code(result, 4)
+            self.assertRegex(result.stderr, r"^soak.sh: --duration and --segment: .*ASSAY_SOAK_MINUTES\n$")
+        self.assertEqual([(self.dir / "ran").exists(), self.results.exists()], [False, False])
+
     def test_a_signal_ahead_of_the_time_limit_ends_the_soak(self):
         # The run ends in order; the soak's own process is the parent of `assay run`.
         self.count(SIGNALLED.format(name="SIGUSR1"))
