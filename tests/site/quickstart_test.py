@@ -25,6 +25,12 @@ class Quickstart(place.SiteTest):
     def test_the_verdict_is_told(self):
         self.assertTrue(self.quickstart(0).stdout.endswith(f"Results: {self.dir}/q.h5\nVerdict: PASS (exit code 0)\n"))
 
+    def test_by_hand_the_build_needs_no_more_packages(self):
+        steps = self.script("quickstart.sh", "--no-install", "--print", env={"ASSAY_BUILD_DIR": str(self.dir / "new")}).stdout
+        options = [word for word in steps.split() if word.startswith("-DASSAY_")]
+        self.assertTrue(options, steps)
+        self.assertIn(f"\ncmake --preset release {' '.join(options)} && cmake --build --preset release\n", (place.ROOT / "README.md").read_text())
+
     def test_an_earlier_file_is_refused_before_anything_is_built(self):
         (self.dir / "q.h5").touch()
         result = self.quickstart(4)
