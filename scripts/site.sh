@@ -30,7 +30,7 @@ site_settings() {
   if [ -x "$beside" ]; then ASSAY=$(realpath "$beside"); fi
   site_file=${ASSAY_SITE:-/etc/assay/site.conf}
   if [ -r "$site_file" ] && [ -f "$site_file" ]; then
-    # It is run as a program; a link may lead to it, as configuration management does.
+    # It is run as a program; a link may lead to it, as configuration management does. A bare name bash would look for in PATH.
     local why file
     file=$(realpath -- "$site_file")
     why=$(unsafe_why "$file")
@@ -38,7 +38,7 @@ site_settings() {
     if [ -z "$why" ] && [ "$(id -u)" -eq 0 ]; then why=$(unsafe_directory_why "$(dirname -- "$file")"); fi
     [ -z "$why" ] || site_wrong "settings are not read: $why"
     # shellcheck source=scripts/site.conf
-    . "$site_file" || site_wrong "$site_file: cannot be read by bash"
+    . "$file" || site_wrong "$site_file: cannot be read by bash"
   elif [ -n "${ASSAY_SITE:-}" ]; then
     site_wrong "ASSAY_SITE: cannot read '$ASSAY_SITE'"
   fi

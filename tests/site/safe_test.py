@@ -95,6 +95,13 @@ class Places(place.SiteTest):
         self.refused("settings are not read", "site.conf can be written by others")
         self.assertFalse((self.dir / "owned").exists())
 
+    def test_settings_are_those_that_were_looked_at(self):
+        """bash looks for a name without a slash in PATH."""
+        (self.dir / "bin" / "site.conf").write_text(f"touch {self.dir}/owned\n")
+        result = self.script("nightly.sh", env={"ASSAY_SITE": "site.conf"})
+        self.assertFalse((self.dir / "owned").exists())
+        self.assert_code(result, 0)
+
     @unittest.skipUnless(os.geteuid() == 0, "no privilege: for root only the folder counts")
     def test_settings_that_others_can_replace(self):
         self.dir.chmod(0o777)
