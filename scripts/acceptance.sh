@@ -29,15 +29,16 @@ site_load
 directory=$(site_directory acceptance)
 code=0
 site_measure "$directory" '' --level extended --quiet -- "$@" || code=$?
-{
+report=$(
   site_summary acceptance "$code" "$directory"
   if [ -f "$directory/run.h5" ]; then
     "$ASSAY" export "$directory/run.h5" --table --no-color
     printf '\nsha256 %s\n' "$(sha256sum "$directory/run.h5" | cut -d' ' -f1)"
   fi
   printf '\naccepted / not accepted   place, date, name: ______________________________\n'
-} >"$directory/report.txt"
-site_log acceptance "$code" "$(head -n 1 "$directory/report.txt") $directory"
-cat "$directory/report.txt"
-site_notify "$directory/report.txt"
+)
+site_write "$directory/report.txt" "$report"
+site_record acceptance "$code" "${report%%$'\n'*} $directory"
+printf '%s\n' "$report"
+site_notify "$report"
 exit "$code"

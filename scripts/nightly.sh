@@ -20,7 +20,8 @@ An option here takes the place of the same one in ASSAY_OPTIONS or of this scrip
 
   --quiet  print nothing when the night passed, so that cron sends no mail
 
-Exit code: that of the verdict (0 PASS, 2 FAIL, 3 INCONCLUSIVE, or another night is still running), 4 wrong settings.
+Exit code: that of the verdict (0 PASS, 2 FAIL, 3 INCONCLUSIVE), 3 also if another night is still running or its lock
+cannot be made, 4 wrong settings.
 TEXT
 }
 
@@ -61,25 +62,30 @@ lock_is_held() {
 process_start() { awk '{ sub(/^.*\) /, ""); print $20 }' "/proc/$1/stat" 2>/dev/null || printf gone; }
 
 # mkdir is the lock, since flock is unreliable on the file systems that clusters share. A stale one is renamed
-# first, which only one process can do.
+# first, which only one process can do. Sets `not_taken` to why it has none, and `holder`.
 take_lock() {
-  local try
-  for try in 1 2; do
-    if mkdir "$lock" 2>/dev/null; then
+  local try why
+  for try in 1 2 3; do
+    if why=$(mkdir "$lock" 2>&1); then
       printf '%s %s %s %s\n' "$(hostname)" "$$" "$(process_start "$$")" "${SLURM_JOB_ID:--}" >"$lock/owner"
       trap 'rm -rf "$lock"' EXIT
       return 0
     fi
+    not_taken="cannot make $lock: ${why##*: }" holder=''
+    # It may have gone meanwhile.
+    [ -d "$lock" ] || continue
+    not_taken='another night is still running' holder=" ($lock: $(cat "$lock/owner" 2>/dev/null))"
     # Its owner may not have written its file yet.
     [ -s "$lock/owner" ] || sleep 1
-    if lock_is_held || [ "$try" = 2 ]; then return 1; fi
+    if lock_is_held || [ "$try" = 3 ]; then return 1; fi
     if mv -T "$lock" "$lock.dead.$$" 2>/dev/null; then rm -rf "$lock.dead.$$"; fi
   done
+  return 1
 }
 
 take_lock || {
-  printf 'nightly.sh: another night is still running (%s: %s)\n' "$lock" "$(cat "$lock/owner" 2>/dev/null)" >&2
-  site_log nightly 3 "not started: another night is still running"
+  printf 'nightly.sh: %s%s\n' "$not_taken" "$holder" >&2
+  site_record nightly 3 "not started: $not_taken"
   exit 3
 }
 
@@ -90,8 +96,9 @@ for partial in "$ASSAY_RESULTS"/*/nightly-*/run.h5.partial; do
   left=${partial%/*} code=0
   if [ ! -d "$partial" ] || [ -e "$left/run.h5" ] || ! site_recover "$left"; then continue; fi
   site_judge "$left" || code=$?
-  site_summary night "$code" "$left" 60 >"$left/summary.txt"
-  site_log nightly "$code" "recovered: $(head -n 1 "$left/summary.txt") $left"
+  summary=$(site_summary night "$code" "$left" 60)
+  site_write "$left/summary.txt" "$summary"
+  site_record nightly "$code" "recovered: ${summary%%$'\n'*} $left"
 done
 
 directory=$(site_directory nightly)
@@ -129,16 +136,19 @@ thin
 
 # ---- tell --------------------------------------------------------------------------------------------------------
 
-{
-  site_summary night "$code" "$directory" 60
-  if [ "$code" -eq 2 ]; then site_drain "$directory/run.h5"; fi
-} >"$directory/summary.txt"
+summary=$(site_summary night "$code" "$directory" 60)
+first=${summary%%$'\n'*}
+if [ "$code" -eq 2 ]; then
+  drained=$(site_drain "$directory/run.h5")
+  summary+=${drained:+$'\n'$drained}
+fi
+site_write "$directory/summary.txt" "$summary"
 where=" $directory"
 # Wrong options are told and are no night: nothing of it stays but its line in the log.
 if [ "$code" -eq 4 ] && [ ! -e "$directory/run.h5" ]; then where=": $(sed -n 's/^assay: //p' "$directory/run.log" | tail -n 1)"; fi
-site_log nightly "$code" "$(head -n 1 "$directory/summary.txt")$where"
-if [ "$quiet" -eq 0 ] || ! head -n 1 "$directory/summary.txt" | grep -q ': PASS (exit 0)'; then cat "$directory/summary.txt"; fi
-site_notify "$directory/summary.txt"
+site_record nightly "$code" "$first$where"
+if [ "$quiet" -eq 0 ] || [[ $first != *': PASS (exit 0)'* ]]; then printf '%s\n' "$summary"; fi
+site_notify "$summary"
 if [ "$where" != " $directory" ]; then
   rm -rf "$directory"
   rmdir "${directory%/*}" 2>/dev/null || true  # unless another night of the day is there

@@ -104,7 +104,12 @@ site_log() {  # KIND CODE TEXT
   printf '%s %s job=%s exit=%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" "${SLURM_JOB_ID:--}" "$2" "$3" >>"$ASSAY_RESULTS/log"
 }
 
-# The same of one node, also where the log cannot be written: nobody reads what a prolog prints.
+# The same, to the system's log where that cannot be written.
+site_record() {  # KIND CODE TEXT
+  site_log "$@" || site_syslog "$@"
+}
+
+# The same of one node, in silence: nobody reads what a prolog prints.
 site_note() {  # KIND CODE TEXT
   site_log "$1" "$2" "$(hostname -s): $3" 2>/dev/null || site_syslog "$@"
 }
@@ -339,12 +344,18 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   return "$code"
 }
 
+# Writes TEXT to FILE, whole or not at all. Where that fails it says so and returns 0: a full disk keeps nobody from being told.
+site_write() {  # FILE TEXT
+  { printf '%s\n' "$2" >"$1.new" && mv -T "$1.new" "$1"; } 2>/dev/null ||
+    { rm -f "$1.new"; printf '%s: cannot write %s\n' "${0##*/}" "$1" >&2; }
+}
+
 # Runs the command ASSAY_NOTIFY with the summary on its input.
-site_notify() {  # FILE
+site_notify() {  # TEXT
   local notify=()
   [ -n "$ASSAY_NOTIFY" ] || return 0
   read -r -d '' -a notify <<<"$ASSAY_NOTIFY" || true
-  "${notify[@]}" <"$1" || printf '%s: ASSAY_NOTIFY left with %s\n' "${0##*/}" "$?" >&2
+  "${notify[@]}" < <(printf '%s\n' "$1") || printf '%s: ASSAY_NOTIFY left with %s\n' "${0##*/}" "$?" >&2
 }
 
 # The summary as text: the state in one line, then the verdict; made from what `site_measure` left. Of a verdict with more than LINES

@@ -78,20 +78,19 @@ segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, ret
       site_drain "$name"
     fi
   fi
-  site_log soak "$code" "segment $number of $ASSAY_SOAK_SEGMENTS: $(tail -n 1 "$part/verdict.txt") $part"
+  site_record soak "$code" "segment $number of $ASSAY_SOAK_SEGMENTS: $(tail -n 1 "$part/verdict.txt") $part"
   return "$code"
 }
 
 finish() {
-  local code=0
+  local code=0 summary
   "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
     >"$directory/verdict.txt" 2>&1 || code=$?
-  # Renamed when complete: a reader never sees a part of it.
-  { site_summary soak "$code" "$directory" 60; if [ -s "$directory/absent.txt" ]; then cat "$directory/absent.txt"; fi; } >"$directory/summary.new"
-  mv "$directory/summary.new" "$directory/summary.txt"
-  site_log soak "$code" "$(head -n 1 "$directory/summary.txt") $directory"
-  cat "$directory/summary.txt"
-  site_notify "$directory/summary.txt"
+  summary=$(site_summary soak "$code" "$directory" 60; if [ -s "$directory/absent.txt" ]; then cat "$directory/absent.txt"; fi)
+  site_write "$directory/summary.txt" "$summary"
+  site_record soak "$code" "${summary%%$'\n'*} $directory"
+  printf '%s\n' "$summary"
+  site_notify "$summary"
   exit "$code"
 }
 

@@ -262,6 +262,36 @@ class Nightly(place.SiteTest):
         self.assertIn(self.night(SLURM_JOB_ID="5").returncode, (0, 3))
         self.assertTrue(list(self.results.glob("*/nightly-5/verdict.json")))
 
+    def test_a_lock_that_cannot_be_made_is_no_other_night(self):
+        self.made(nodes=2)
+        self.results.mkdir()
+        lock = self.results / "nightly.lock"
+        lock.write_text("")
+        result = self.night()
+        self.assert_code(result, 3)
+        self.assertEqual(result.stderr, f"nightly.sh: cannot make {lock}: File exists\n")
+        self.assertRegex((self.results / "log").read_text(), rf" nightly job=- exit=3 not started: cannot make {lock}: File exists\n$")
+
+    def test_a_full_disk_keeps_nobody_from_being_told(self):
+        self.made(nodes=8, slow="node3", factor=0.5)
+        self.results.mkdir()
+        (self.results / "log").symlink_to("/dev/full")
+        self.program("logger", f'#!/bin/sh\necho "$*" >>"{self.dir}/syslog"\n')
+        notify = self.program("tell", f"#!/bin/sh\ncat > {self.dir}/told\n")
+        self.settings(ASSAY=self.fake, ASSAY_DRAIN="print", ASSAY_NOTIFY=notify, ASSAY_SOAK_SEGMENTS="1")
+        for kind, name in [("nightly", "summary.txt"), ("acceptance", "report.txt"), ("soak", "summary.txt")]:
+            with self.subTest(kind):
+                folder = "pathlib.Path(out).parent" + (".parent" if kind == "soak" else "")
+                self.runs(place.COPY + f'({folder} / {name!r} / "x").mkdir(parents=True)\n')
+                result = self.script(f"{kind}.sh")
+                self.assert_code(result, 2)
+                self.assertRegex(result.stderr, rf"(?m)^{kind}.sh: cannot write \S+/{name}$")
+                self.assertIn(": FAIL (exit 2)", result.stdout)
+                self.assertTrue(result.stdout.endswith((self.dir / "told").read_text()))
+                self.assertRegex((self.dir / "syslog").read_text(), rf"-t assay {kind} exit=2 assay \S+ \S+: FAIL \(exit 2\), .*\n$")
+                if kind != "acceptance":
+                    self.assertIn("scontrol update NodeName=node3 State=DRAIN Reason=", result.stdout)
+
     def wait_for(self, name):
         end = time.monotonic() + 30
         while not (self.dir / name).exists():
