@@ -41,24 +41,39 @@ launch_says_ranks() {  # LAUNCHER WORD...
   return 1
 }
 
-# Nodes of a job step: those that srun is told (nothing for a range or a list), else those of the job.
-launch_step_nodes() {  # SRUN WORD...
-  local word last='' nodes=${SLURM_JOB_NUM_NODES:-1}
-  for word in "$@"; do
-    case "$last" in -N | --nodes) nodes=$word ;; esac
-    case "$word" in --nodes=*) nodes=${word#*=} ;; -N?*) nodes=${word#-N} ;; esac
+# The last value of an option among the words of a launcher: "--host a,b", "--host=a,b", "-w a" or "-wa". Nothing if it has none.
+launch_option() {  # "|NAME|NAME|" WORD...
+  local word last='' value=''
+  for word in "${@:2}"; do
+    case "$1" in *"|$last|"*) value=$word ;; esac
+    case "$word" in
+      --*=* | -??*=*) case "$1" in *"|${word%%=*}|"*) value=${word#*=} ;; esac ;;
+      -[!-]?*) case "$1" in *"|${word:0:2}|"*) value=${word:2} ;; esac ;;
+    esac
     last=$word
   done
+  printf '%s\n' "$value"
+}
+launch_lists='|-H|-host|--host|-hostfile|--hostfile|-machinefile|--machinefile|'  # of nodes, to mpirun
+
+# Nodes of a job step: those that srun is told (nothing for a range or a list), else those of the job.
+launch_step_nodes() {  # SRUN WORD...
+  local nodes
+  nodes=$(launch_option '|-N|--nodes|' "$@")
+  if [ -z "$nodes" ] && [ -z "$(launch_option '|-w|--nodelist|-F|--nodefile|' "$@")" ]; then nodes=${SLURM_JOB_NUM_NODES:-1}; fi
   if [[ $nodes =~ ^[0-9]+$ ]]; then printf '%s\n' "$nodes"; fi
 }
 
 # Asks the nodes of a launch how many ranks they take; one number a line, nothing where the launcher fails.
 launch_ask() {  # NODES-ASKED LAUNCHER WORD...; all if empty
-  local seconds=60 self one=(--map-by ppr:1:node --oversubscribe --bind-to none)
+  local seconds=60 self answers one=(--map-by ppr:1:node --oversubscribe --bind-to none)
   self=$(realpath "${BASH_SOURCE[0]}")
+  answers=$(mktemp)  # no pipe: an ssh that outlives its launcher would keep it open
   case "${2##*/}" in srun) seconds=600 one=(--ntasks-per-node=1 --cpu-bind=none) ;; esac  # it waits in the queue
   timeout --kill-after=10 "$seconds" bash "$self" start ${1:+"--only=$1"} "${@:2}" "${one[@]}" -- env ASSAY="$ASSAY" bash -c \
-    ". '$self'; printf 'ranks=%s\n' \"\$(launch_ranks_here)\"" </dev/null | sed -n 's/.*ranks=\([0-9]*\).*/\1/p'
+    ". '$self'; printf 'ranks=%s\n' \"\$(launch_ranks_here)\"" </dev/null >"$answers" || true
+  sed -n 's/.*ranks=\([0-9]*\).*/\1/p' "$answers"
+  rm -f "$answers"
 }
 
 # Asks the `nodes` of the caller in groups of SIZE, 32 groups at a time. Prints the answers, and "silent FIRST" of a group without
@@ -96,13 +111,11 @@ launch_ask_each() {  # LAUNCHER WORD...
 # starts ranks here; otherwise the nodes are asked. Where they differ, the smallest counts; the run names what that leaves out.
 # Fails where no node answers.
 launch_ranks() {  # LAUNCHER WORD...
-  local word asked='' least
+  local asked='' least
   if [ "$ASSAY_RANKS" != auto ]; then printf '%s\n' "$ASSAY_RANKS"; return; fi
   if [ -n "${SLURM_NTASKS_PER_NODE:-}" ]; then printf '%s\n' "${SLURM_NTASKS_PER_NODE%%(*}"; return; fi
   if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${FLUX_JOB_ID:-}" ]; then
-    for word in "$@"; do
-      case "$word" in -H | -host | --host | -hostfile | --hostfile | -machinefile | --machinefile) asked=yes ;; esac
-    done
+    if [ -n "$(launch_option "$launch_lists" "$@")" ]; then asked=yes; fi
     # Here srun makes a job of its own. The operator of Kubernetes names the workers by this variable of Open MPI.
     if [ "${1##*/}" = srun ] || [ -n "${OMPI_MCA_orte_default_hostfile:-}" ]; then asked=yes; fi
   fi
@@ -150,19 +163,23 @@ launch_words() {
 # which a bare name of --host has one slot, and a bare name of a hostfile as many as cores. Of a name that comes again
 # slots add up.
 launch_nodes() {  # LAUNCHER WORD...
-  local word file='' hosts='' last=''
-  for word in "$@"; do
-    case "$last" in
-      -hostfile | --hostfile | -machinefile | --machinefile) file=$word ;;
-      -H | -host | --host) hosts=$word ;;
-    esac
-    last=$word
-  done
+  local file hosts without
+  if [ "${1##*/}" = srun ]; then
+    hosts=$(launch_option '|-w|--nodelist|' "$@")
+    without=$(launch_option '|-x|--exclude|' "$@")
+    hosts=${hosts:-${SLURM_JOB_NODELIST:-}}
+    if [ -z "$hosts" ]; then return; fi
+    scontrol show hostnames "$hosts" | if [ -n "$without" ]; then launch_chosen "--without=$without"; else cat; fi
+    return
+  fi
+  hosts=$(launch_option '|-H|-host|--host|' "$@")
+  file=$(launch_option '|-hostfile|--hostfile|-machinefile|--machinefile|' "$@")
   if [ -z "$file$hosts" ] && [ -n "${SLURM_JOB_NODELIST:-}" ]; then scontrol show hostnames "$SLURM_JOB_NODELIST"; return; fi
   if [ -z "$file" ]; then file=${PBS_NODEFILE:-${LSB_DJOB_HOSTFILE:-${OMPI_MCA_orte_default_hostfile:-}}}; fi
   if [ -n "$hosts" ]; then sed -E 's/:([0-9]+)/ slots=\1/g; s/,/\n/g' <<<"$hosts"; elif [ -r "$file" ]; then cat "$file"; fi |
     awk -v listed="$hosts" '
-      !/^ *(#|$)/ { gsub(/ *= */, "="); own = 0
+      { sub(/\r$/, ""); sub(/#.*/, "") }
+      NF { gsub(/ *= */, "="); own = 0
         for (i = 2; i <= NF; ++i) if ($i ~ /^slots=[0-9]+$/) own = substr($i, 7) + 0
         if (!($1 in lines)) names[++n] = $1
         ++lines[$1]; slots[$1] += own > 0 ? own : 1; if (own > 0 || listed != "") known[$1] = 1 }
@@ -198,46 +215,74 @@ launch_chosen() {  # --only=NODES | --without=NODES
 # Starts a launcher on part of its nodes. What it is told last counts; a launcher that cannot be told is started as it is, and the
 # run leaves the nodes out by itself (--exclude).
 launch_start() {  # [--without=NODES | --only=NODES] LAUNCHER WORD... -- PROGRAM WORD...
-  local chosen='' node kept=() words=() ranks='' last='' list file fd long=''
+  local chosen='' all=() kept=() words=()
   case "$1" in --without=?* | --only=?*) chosen=$1 ;; esac
   case "$1" in --without=* | --only=*) shift ;; esac
   while [ "$1" != -- ]; do words+=("$1"); shift; done
   shift
-  if [ -n "$chosen" ]; then mapfile -t kept < <(launch_nodes "${words[@]}" | launch_chosen "$chosen"); fi
+  if [ -n "$chosen" ]; then
+    mapfile -t all < <(launch_nodes "${words[@]}")
+  fi
+  if [ "${#all[@]}" -gt 0 ]; then mapfile -t kept < <(printf '%s\n' "${all[@]}" | launch_chosen "$chosen"); fi
   if [ "${#kept[@]}" -gt 0 ]; then
-    list=$(IFS=,; printf '%s' "${kept[*]}")
-    if [ "${#list}" -gt "${ASSAY_WORD_BYTES:-100000}" ]; then long=yes; fi  # a word of a command line has at most 128 KiB
     case "${words[0]##*/}" in
-      srun)
-        for node in "${words[@]}"; do
-          case "$node" in --ntasks-per-node=*) ranks=${node#*=} ;; esac
-        done
-        kept=("${kept[@]%%:*}")
-        list=$(IFS=,; printf '%s' "${kept[*]}")
-        if [ -n "$long" ]; then list=$(scontrol show hostlist <(printf '%s\n' "${kept[@]}")); fi
-        words+=(--nodes="${#kept[@]}" --nodelist="$list")
-        if [ -n "$ranks" ]; then words+=(--ntasks="$((ranks * ${#kept[@]}))"); fi ;;
-      mpirun | mpiexec | orterun)
-        # Of several lists of hosts Open MPI takes all: those of before go.
-        if [ -n "$long" ]; then
-          file=$(mktemp)
-          printf '%s\n' "${kept[@]}" | sed 's/:auto$//; s/:/ slots=/' >"$file"
-          exec {fd}<"$file"  # inherited by the launcher, which reads the file more than once
-          rm "$file"
-          kept=(--hostfile "/dev/fd/$fd")
-        else
-          kept=(--host "$list")
-        fi
-        for node in "${words[@]:1}"; do
-          case "$last" in -H | -host | --host | -hostfile | --hostfile | -machinefile | --machinefile) last='' ; continue ;; esac
-          last=$node
-          case "$node" in -H | -host | --host | -hostfile | --hostfile | -machinefile | --machinefile) ;; *) kept+=("$node") ;; esac
-        done
-        unset OMPI_MCA_orte_default_hostfile
-        words=("${words[0]}" "${kept[@]}") ;;
+      srun) launch_srun_on ;;
+      mpirun | mpiexec | orterun) launch_mpirun_on ;;
     esac
   fi
   exec "${words[@]}" "$@"
+}
+
+# A word of a command line has at most 128 KiB.
+launch_too_long() { [ "${#1}" -gt "${ASSAY_WORD_BYTES:-100000}" ]; }
+
+# Ranks for the nodes that are `kept` of `all`, where the words say how many there are in all.
+launch_share() {  # RANKS
+  if [[ $1 =~ ^[0-9]+$ ]]; then printf '%s\n' "$(($1 * ${#kept[@]} / ${#all[@]} > 0 ? $1 * ${#kept[@]} / ${#all[@]} : 1))"; else printf '%s\n' "$1"; fi
+}
+
+# Adds to the `words` of srun that it starts on the nodes that are `kept`.
+launch_srun_on() {
+  local list ranks total file
+  ranks=$(launch_option '|--ntasks-per-node|' "${words[@]}")
+  total=$(launch_option '|-n|--ntasks|' "${words[@]}")
+  kept=("${kept[@]%%:*}")
+  list=$(IFS=,; printf '%s' "${kept[*]}")
+  if launch_too_long "$list"; then
+    file=$(mktemp)
+    printf '%s\n' "${kept[@]}" >"$file"
+    list=$(scontrol show hostlist "$file")
+    rm "$file"
+  fi
+  words+=(--nodes="${#kept[@]}" --nodelist="$list")
+  if [ -n "$ranks" ]; then
+    words+=(--ntasks="$((ranks * ${#kept[@]}))")
+  elif [ -n "$total" ]; then
+    words+=(--ntasks="$(launch_share "$total")")
+  fi
+}
+
+# The same for mpirun. Of several lists of hosts Open MPI takes all: those of before go.
+launch_mpirun_on() {
+  local list word last='' told=() file fd
+  list=$(IFS=,; printf '%s' "${kept[*]}")
+  if launch_too_long "$list"; then
+    file=$(mktemp)
+    printf '%s\n' "${kept[@]}" | sed 's/:auto$//; s/:/ slots=/' >"$file"
+    exec {fd}<"$file"  # inherited by the launcher, which reads the file more than once
+    rm "$file"
+    told=(--hostfile "/dev/fd/$fd")
+  else
+    told=(--host "$list")
+  fi
+  for word in "${words[@]:1}"; do
+    case "$launch_lists" in *"|$last|"*) last=''; continue ;; esac
+    case "$last" in -n | -np | --n | --np | -c) word=$(launch_share "$word") ;; esac
+    last=$word
+    case "$launch_lists" in *"|${word%%=*}|"*) ;; *) told+=("$word") ;; esac
+  done
+  unset OMPI_MCA_orte_default_hostfile
+  words=("${words[0]}" "${told[@]}")
 }
 
 # The options of `assay run` that start the ranks by the words of `launch`, again and without the nodes that were lost in a launch

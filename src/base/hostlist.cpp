@@ -86,6 +86,63 @@ std::size_t item_length(std::string_view text) {
   return text.size();
 }
 
+/// A name without its digits, "r#n#x", and where each of its numbers begins and ends.
+struct Shape {
+  std::string text;
+  std::vector<std::pair<std::size_t, std::size_t>> numbers;
+};
+
+Shape shape_of(const std::string& name) {
+  constexpr std::string_view digits = "0123456789";
+  constexpr std::size_t most_digits = 12;  // what expand_bracket() reads
+  Shape shape;
+  for (std::size_t i = 0; i < name.size();) {
+    const std::size_t end = std::min(name.find_first_not_of(digits, i), name.size());
+    if (end == i) {
+      shape.text += name[i++];
+      continue;
+    }
+    shape.text += end - i <= most_digits ? "#" : name.substr(i, end - i);
+    if (end - i <= most_digits) shape.numbers.emplace_back(i, end);
+    i = end;
+  }
+  return shape;
+}
+
+/// Of names of each shape, the number with the most values: the one that a bracket saves most for.
+std::map<std::string, std::size_t> varying_numbers(const std::vector<std::string>& names) {
+  std::map<std::string, std::vector<std::set<std::string>>> values;
+  for (const std::string& name : names) {
+    const Shape shape = shape_of(name);
+    auto& of_shape = values[shape.text];
+    of_shape.resize(shape.numbers.size());
+    for (std::size_t i = 0; i < shape.numbers.size(); ++i)
+      of_shape[i].insert(
+          name.substr(shape.numbers[i].first, shape.numbers[i].second - shape.numbers[i].first));
+  }
+  std::map<std::string, std::size_t> most;
+  for (const auto& [text, numbers] : values)
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (i == 0 || numbers[i].size() >= numbers[most[text]].size()) most[text] = i;
+  return most;
+}
+
+/// "[1-3,7]", or "7" where it is one; with leading zeros up to `width` digits.
+std::string bracket_of(const std::set<std::uint64_t>& numbers, std::size_t width) {
+  const auto text = [width](std::uint64_t number) {
+    const std::string plain = std::to_string(number);
+    return std::string(std::max(plain.size(), width) - plain.size(), '0') + plain;
+  };
+  std::string ranges;
+  for (auto first = numbers.begin(); first != numbers.end();) {
+    auto last = first, next = std::next(first);
+    while (next != numbers.end() && *next == *last + 1) last = next++;
+    ranges += (ranges.empty() ? "" : ",") + text(*first) + (first == last ? "" : "-" + text(*last));
+    first = next;
+  }
+  return numbers.size() == 1 ? ranges : "[" + ranges + "]";
+}
+
 }  // namespace
 
 std::vector<std::string> expand_hostlist(std::string_view text) {
@@ -106,36 +163,25 @@ std::vector<std::string> expand_hostlist(std::string_view text) {
 }
 
 std::string compress_hostlist(const std::vector<std::string>& names) {
-  constexpr std::string_view digits = "0123456789";
-  constexpr std::size_t most_digits = 12;  // what expand_hostlist() reads
+  const auto varying = varying_numbers(names);
   std::string list;
-  const auto add = [](std::string& to, const std::string& item) { to += (to.empty() ? "" : ",") + item; };
+  const auto add = [&list](const std::string& item) { list += (list.empty() ? "" : ",") + item; };
   // What is before and behind the number, and its digits where it has leading zeros.
   std::map<std::tuple<std::string, std::string, std::size_t>, std::set<std::uint64_t>> numbered;
   for (const std::string& name : names) {
-    const auto end = name.find_last_of(digits) + 1;
-    const auto begin = end == 0 ? 0 : name.find_last_not_of(digits, end - 1) + 1;
-    if (end == 0 || end - begin > most_digits) {
-      add(list, name);
+    const Shape shape = shape_of(name);
+    if (shape.numbers.empty()) {
+      add(name);
       continue;
     }
-    const std::size_t width = name[begin] == '0' ? end - begin : 0;
-    numbered[{name.substr(0, begin), name.substr(end), width}].insert(std::stoull(name.substr(begin)));
+    const auto [begin, end] = shape.numbers[varying.at(shape.text)];
+    const std::size_t width = name[begin] == '0' && end - begin > 1 ? end - begin : 0;
+    numbered[{name.substr(0, begin), name.substr(end), width}].insert(
+        std::stoull(name.substr(begin, end - begin)));
   }
   for (const auto& [around, numbers] : numbered) {
     const auto& [before, behind, width] = around;
-    const auto text = [&width = width](std::uint64_t number) {
-      const std::string plain = std::to_string(number);
-      return std::string(std::max(plain.size(), width) - plain.size(), '0') + plain;
-    };
-    std::string ranges;
-    for (auto first = numbers.begin(); first != numbers.end();) {
-      auto last = first, next = std::next(first);
-      while (next != numbers.end() && *next == *last + 1) last = next++;
-      add(ranges, text(*first) + (first == last ? "" : "-" + text(*last)));
-      first = next;
-    }
-    add(list, before + (numbers.size() == 1 ? ranges : "[" + ranges + "]") + behind);
+    add(before + bracket_of(numbers, width) + behind);
   }
   return list;
 }

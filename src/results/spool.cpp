@@ -63,13 +63,30 @@ void make_cases(const Path& partial, const Path& spool, const std::string& run_i
   sync_directory(place.parent_path());
 }
 
-void check_cases(const Path& partial) {
+bool cases_are_here(const Path& partial) {
   const auto place = spooled(partial);
-  if (!place || made_by_a_run(*place)) return;
+  return !place || made_by_a_run(*place);
+}
+
+void check_cases(const Path& partial) {
+  if (cases_are_here(partial)) return;
+  const auto place = spooled(partial);
   std::error_code code;
   throw_usage(partial.string() + ": its cases are in " + place->string() +
               (std::filesystem::exists(*place, code) ? ", which no run of assay has made"
                                                      : ", which is not on this machine"));
+}
+
+std::uint64_t bytes_of_cases(const Path& partial) noexcept try {
+  std::uint64_t bytes = 0;
+  for (const Path& file : entries_of(cases_directory(partial))) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(file, none);
+    if (!none) bytes += size;
+  }
+  return bytes;
+} catch (...) {
+  return 0;
 }
 
 bool remove_spooled(const Path& partial) noexcept try {

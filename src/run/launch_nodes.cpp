@@ -197,10 +197,12 @@ std::vector<Group> in_groups(const Group& nodes, std::size_t size) {
 }  // namespace
 
 std::vector<std::string> launch_nodes(const std::vector<std::string>& words) {
+  // Outside a job every question would be a job of its own, in the queue behind what is asked about.
+  const bool in_job = !variable("SLURM_JOB_NODELIST").empty();
   const std::vector<std::vector<std::string>> known = {
       in_host_list(value_of(words, {"-H", "-host", "--host"})),
       in_host_file(value_of(words, {"-hostfile", "--hostfile", "-machinefile", "--machinefile"})),
-      in_slurm_list(value_of(words, {"-w", "--nodelist"})),
+      in_slurm_list(in_job ? value_of(words, {"-w", "--nodelist"}) : ""),
       in_slurm_list(variable("SLURM_JOB_NODELIST")),
       in_host_file(variable("PBS_NODEFILE")),
       in_host_file(variable("LSB_DJOB_HOSTFILE")),

@@ -20,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Bytes of names beyond which they get brackets: Linux takes at most 128 KiB in a word.
-constexpr std::size_t long_list = 64UL << 10;
-
 bool in_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::string rest = path == nullptr ? "" : path;
@@ -132,10 +129,13 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
 // PMIx 4.2 deadlocks in mpirun when a rank is killed while it connects. The ranks end the run themselves
 // at 1.1 times its budget and 5 s (Controller::run_deadline_s) after memory and devices are prepared, which a
 // large or busy machine takes long for; a launcher of thousands of ranks takes some seconds to end. A gate of
-// 15 s has no such machine behind it.
-bool launcher_overdue(double begun_s, double written_s, double budget_s) {
+// 15 s has no such machine behind it. 100,000 ranks on 2 cores took 146 s from the last of 9 cases (1.2 GB)
+// on.
+bool launcher_overdue(double begun_s, double written_s, double budget_s, std::uint64_t bytes) {
+  constexpr double closing_rate = 5e6;  // B/s
   const double start_s = std::clamp(2 * budget_s, 10.0, 120.0), end_s = std::clamp(budget_s, 10.0, 60.0);
-  return written_s > end_s || begun_s > start_s + 1.1 * budget_s + 5 + end_s;
+  const double closing_s = static_cast<double>(bytes) / closing_rate;
+  return written_s > end_s || begun_s > start_s + 1.1 * budget_s + 5 + end_s + closing_s;
 }
 
 std::string program_of_ranks() {

@@ -24,6 +24,9 @@ LocalMachine local_machine(int gpus);
 /// or where there is no mpirun.
 std::vector<std::string> local_launcher(const LocalMachine& machine);
 
+/// Bytes of names beyond which they get brackets: Linux takes at most 128 KiB in a word.
+inline constexpr std::size_t long_list = 64UL << 10;
+
 /// The words of a launcher's command line, quoted as for a shell. `{exclude}` in a word becomes the nodes
 /// that are left out, separated by commas (over 64 KiB with brackets, n[01-16,20]); a word that holds it is
 /// left out where there are none. Throws Error(usage) for an open quote or no word.
@@ -61,6 +64,7 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
 
 /// True where a launcher is to be ended, since the run it started must be over. `begun_s`: time since the run
 /// began, negative before; `written_s`: time since the results file was closed, negative before.
-bool launcher_overdue(double begun_s, double written_s, double budget_s);
+/// `bytes`: of the cases that it has to judge and to close in one file.
+bool launcher_overdue(double begun_s, double written_s, double budget_s, std::uint64_t bytes);
 
 }  // namespace assay

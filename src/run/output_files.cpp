@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/output_files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <system_error>
 
+#include "base/system.hpp"
 #include "results/writer.hpp"
 #include "run/run_file.hpp"
 
@@ -51,6 +54,16 @@ std::optional<results::Owner> OutputFiles::new_owner() const {
   auto owner = results::read_owner(partial());
   if (owner == owner_before_) owner.reset();
   return owner;
+}
+
+void OutputFiles::look_anew() const noexcept try {
+  const fs::path scratch =
+      fs::path(config_.out).parent_path() / fmt::format(".assay-{}-{}", host_name(), ::getpid());
+  const int fd = ::open(scratch.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  ::close(fd);
+  ::unlink(scratch.c_str());
+} catch (...) {  // no memory: what was seen stands
 }
 
 void OutputFiles::remember_owner() { owner_before_ = results::read_owner(partial()); }

@@ -30,6 +30,9 @@ class OutputFiles {
   /// A directory that is there is none of the next launch, which may wait in a queue.
   void remember_owner();
   bool has_begun() const { return written() > 0 || new_owner(); }
+  /// A client of NFS keeps for up to a minute that a file is not there. A change of its own to the directory,
+  /// which this makes, ends that.
+  void look_anew() const noexcept;
   /// NAME.launchN.h5 to keep the results of launch `number`, or of the next number whose name nobody has.
   std::filesystem::path free_name(std::size_t number) const;
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,11 +18,13 @@
 #include "base/child_process.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/hostlist.hpp"
 #include "base/process_stat.hpp"
 #include "device/backend.hpp"
 #include "results/disk.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
+#include "run/launch_clock.hpp"
 #include "run/launch_nodes.hpp"
 #include "run/launcher.hpp"
 #include "run/launcher_process.hpp"
@@ -36,29 +37,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int inconclusive = static_cast<int>(ExitCode::inconclusive);
-
-/// How long ago one launch began to run, and wrote its results file.
-class LaunchClock {
- public:
-  /// `at_once`: a launcher of this machine, which has no queue.
-  explicit LaunchClock(bool at_once) { since(begun_s_, at_once); }
-  /// For how long the launcher has outlived its run; empty while it is not overdue.
-  std::string overdue(bool written, bool begun, double budget_s) {
-    const double run_s = since(begun_s_, begun || written), closed_s = since(written_s_, written);
-    if (!launcher_overdue(run_s, closed_s, budget_s)) return "";
-    return closed_s < 0 ? fmt::format("{:.0f} s after the run began", run_s)
-                        : fmt::format("{:.0f} s after the results file was closed", closed_s);
-  }
-  double begun_s() const { return begun_s_; }  ///< by now_s(); -1: it was not seen to begin
-  double age_s() const { return now_s() - made_s_; }
-
- private:
-  static double since(double& first_s, bool seen) {
-    if (first_s < 0 && seen) first_s = now_s();
-    return first_s < 0 ? -1 : now_s() - first_s;
-  }
-  double made_s_ = now_s(), begun_s_ = -1, written_s_ = -1;
-};
 
 class Launches {
  public:
@@ -76,12 +54,13 @@ class Launches {
       LaunchClock clock(how_.launcher.empty());
       silent_.reset();
       dead_start_.clear();
+      late_ = false;
       const Ended ended = execute(command(), signals, [&] { return overdue(clock, signals); });
       wait_for_writer();
       attempts_.push_back(attempt_of(ended.code));
       Attempt& last = attempts_.back();
       const bool begun = (last.file && !last.unnamed) || last.partial;
-      last.told = last.told || signals.any();
+      last.told = last.told || late_ || signals.any();
       if (!begun && !last.told) ask_nodes(last, ended.code, signals);
       // A queue is no time of the level, nor is a launch in which nothing began.
       if (!begun_) begin_s_ = begun ? std::max(begin_s_, clock.begun_s() - usual_start_s) : now_s();
@@ -123,6 +102,7 @@ class Launches {
     words.insert(words.end(), {"--launcher", "none"});
     std::string exclude = fmt::format("{}", fmt::join(excluded_, ","));
     if (!config_.exclude.empty()) exclude = exclude.empty() ? config_.exclude : given_ + "," + exclude;
+    if (exclude.size() > long_list) exclude = compress_hostlist(expand_hostlist(exclude));
     if (!exclude.empty()) words.insert(words.end(), {"--exclude", exclude});
     for (const auto& [node, why] : absent_) words.insert(words.end(), {"--absent", node + "=" + why});
     if (!resume_.empty()) words.insert(words.end(), {"--resume", resume_});
@@ -138,12 +118,20 @@ class Launches {
   std::string overdue(LaunchClock& clock, Signals& signals) {
     const bool begun = clock.begun_s() >= 0 || files_.has_begun();
     const std::string why =
-        clock.overdue(files_.all_written(), begun, config_.budget_s() * config_.segments());
+        clock.overdue(files_.all_written(), begun, config_.budget_s() * config_.segments(),
+                      [this] { return results::bytes_of_cases(partial()); });
     if (!why.empty() || begun) return why;
+    // Results that are there do not wait for a queue, or for a launcher that hangs.
+    late_ = begun_ && clock.age_s() > patience_s && spent_s() > config_.budget_s();
+    if (late_)
+      return fmt::format("{:.0f} s after its start, nothing has begun, and the level's time is over",
+                         clock.age_s());
     if (silent_ || clock.age_s() < patience_s || signals.any()) return dead_start_;
     const auto nodes = nodes_of_launch();
     silent_.emplace();
     if (nodes.size() < 2) return "";
+    files_.look_anew();
+    if (files_.has_begun()) return "";
     std::fprintf(stderr, "assay: nothing has begun in %.0f s: asking %zu nodes\n", patience_s, nodes.size());
     ask(nodes, signals);
     if (signals.any()) dead_start_ = "when a signal asks for its end";
@@ -167,8 +155,14 @@ class Launches {
     if (!leaves_out()) return {};
     std::set<std::string> nodes;
     for (const std::string& node : launch_nodes(launcher_words(how_.launcher, {})))
-      if (!excluded_.contains(node)) nodes.insert(node);
+      if (!excluded_.contains(node) && !excluded_.contains(node_name(node))) nodes.insert(node);
     return nodes;
+  }
+
+  /// As results name a node for which hosts have a name of a domain; an address is its own name.
+  static std::string node_name(const std::string& host) {
+    const bool address = host.find_first_not_of("0123456789.") == std::string::npos;
+    return address ? host : host.substr(0, host.find('.'));
   }
 
   /// Of a launch that ended before anything was measured: those that do not answer, while others do, are
@@ -192,11 +186,12 @@ class Launches {
                    none ? silent_->begin()->second.c_str() : "");
       return;
     }
-    a.nodes.insert(nodes.begin(), nodes.end());
+    for (const std::string& host : nodes) a.nodes.insert(node_name(host));
     const std::string only = node_list("only", config_.only);
-    for (const auto& [node, why] : *silent_) {
+    for (const auto& [host, why] : *silent_) {
+      const std::string node = node_name(host);
       a.lost.insert(node);
-      std::fprintf(stderr, "assay: %s does not answer: %s\n", node.c_str(), why.c_str());
+      std::fprintf(stderr, "assay: %s does not answer: %s\n", host.c_str(), why.c_str());
       if (is_asked_for(node, only, given_)) absent_.emplace(node, why);
     }
   }
@@ -216,6 +211,7 @@ class Launches {
     Attempt a;
     std::error_code ignored;
     loss_.reset();
+    if (!files_.has_begun()) files_.look_anew();
     a.told = code == static_cast<int>(ExitCode::usage) || code == static_cast<int>(ExitCode::internal);
     const int segments = config_.segments(), written = files_.written();
     if ((code != static_cast<int>(ExitCode::usage) || segments > 1) && written > 0) {
@@ -230,8 +226,9 @@ class Launches {
         const auto r = results::load(partial());
         add_nodes(a, r);
         loss_ = take_left_behind(a, r, owner->host, closing);
-      } catch (const Error&) {  // killed before it had written its plan
-        a.lost = {owner->host};
+      } catch (const Error&) {  // killed before it had written its plan, or its cases are in a spool there
+        a.told = a.told || closing;
+        if (!closing) a.lost = {owner->host};
       }
     }
     return a;
@@ -262,6 +259,7 @@ class Launches {
     if (const auto owner = files_.new_owner();
         (last.file || (last.partial && !planned)) && owner && !results::is_running(*owner))
       drop(partial());
+    if (planned && !results::cases_are_here(partial())) return keep_apart(last);
     if (planned) results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
     const bool in_place = planned || (!last.file && fs::path(resume_) == partial());
     // In place only what is not taken over into a new file (Config::carries_over).
@@ -274,6 +272,21 @@ class Launches {
       resume_ = to.string();
       kept_.push_back(to);
     }
+    files_.remember_owner();
+  }
+
+  /// What the last launch measured is in a spool of a host that is lost: it is measured again.
+  void keep_apart(const Attempt& last) {
+    const std::string host = last.lost.empty() ? "another host" : *last.lost.begin();
+    std::fprintf(stderr, "assay: %s has the cases that had ended in its --spool: they are measured again\n",
+                 host.c_str());
+    for (const std::string& node : last.lost)
+      if (excluded_.contains(node))
+        absent_.emplace(node, "an earlier launch lost rank 0 there, with the cases in its --spool");
+    const fs::path to = results::partial_of(files_.free_name(attempts_.size()));
+    if (resume_ == partial()) resume_.clear();
+    fs::rename(partial(), to);
+    kept_.push_back(to);
     files_.remember_owner();
   }
 
@@ -353,6 +366,7 @@ class Launches {
   std::optional<SilentNodes> silent_;          ///< of this launch, once its nodes were asked
   std::string dead_start_;                     ///< why this launch is ended before it begins
   bool begun_ = false;                         ///< some launch
+  bool late_ = false;                          ///< this launch is ended since the level's time is over
   std::vector<fs::path> kept_;
   std::string file_out_;  ///< what the last launch that closed a file wrote to standard output
   std::optional<results::EventRow> loss_;  ///< of rank 0, in a partial directory

@@ -174,12 +174,12 @@ exec {harness.MPIEXEC} -n 2 "$@"
         self.assert_code(self.assay(*run, "--launcher", "mpirun '"), 4)
         self.assertEqual(self.left_behind(), [])
 
-    def launch_without(self, *dead, fails='echo "$node: no route to host" >&2; exit 1', timeout=90):
+    def launch_without(self, *dead, fails='echo "$node: no route to host" >&2; exit 1', domain="", timeout=90):
         """Three made nodes, of which the dead ones keep a launch from beginning that does not leave them out."""
         launcher = self.dir / "launcher.sh"
         launcher.write_text(f"""#!/bin/sh
 shift 2
-case $1 in without=*) without=,${{1#*=}},; shift ;; esac
+case $1 in without=*) without=,$(echo "${{1#*=}}" | sed 's/{domain or "-"}//g'),; shift ;; esac
 for node in a b c; do
   case "$without" in *,$node,*) continue ;; esac
   case " {' '.join(dead)} " in *" $node "*) {fails} ;; esac
@@ -189,7 +189,7 @@ exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
 """)
         launcher.chmod(0o755)
         return harness.execute([harness.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass", "--level", "smoke",
-                                "--nodes", "nodes", "--out", "r.h5", "--launcher", f"{launcher} --host a:1,b:1,c:1 without={{exclude}}"],
+                                "--nodes", "nodes", "--out", "r.h5", "--launcher", f"{launcher} --host a{domain}:1,b{domain}:1,c{domain}:1 without={{exclude}}"],
                                self.dir, timeout=timeout)
 
     def test_a_node_that_is_dead_at_the_start_is_left_out(self):
@@ -203,6 +203,33 @@ exec {harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"
         self.assertIn("[TRIAGE]", result.stdout)
         self.assertIn("2 devices", result.stdout)
         self.assertIn("incomplete=0 ", result.stdout, "the others are measured")
+
+    def test_hosts_with_a_domain_are_the_nodes_that_results_name(self):
+        result = self.launch_without("b", domain=".cluster")
+        self.assert_code(result, 3)
+        self.assertIn("assay: b.cluster does not answer: ", result.stderr)
+        self.assertIn("assay: launching again without b, ", result.stderr)
+        self.assertEqual([line.split()[1] for line in (self.dir / "nodes").read_text().splitlines() if line.startswith("b ")], ["INCONCLUSIVE"])
+        self.assertNotIn("b.cluster", (self.dir / "nodes").read_text())
+
+    @outcome.nightly
+    def test_results_do_not_wait_for_a_launch_that_never_begins(self):
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f"""#!/bin/sh
+mkdir first 2>/dev/null || exec sleep 1000
+{harness.MPIEXEC} -n 2 "$@" &
+until ls r.h5.partial/cases/*.h5 >/dev/null 2>&1; do sleep 0.05; done
+kill -9 $(cat /proc/$(sed 's/.*"pid":\\([0-9]*\\).*/\\1/' r.h5.partial/owner)/task/*/children)
+wait
+""")
+        launcher.chmod(0o755)
+        result = harness.execute([harness.ASSAY, "run", "--suites", "inventory,gemm", "--gemm.sizes", "256", "--level", "smoke", "--out", "r.h5",
+                                  "--launcher", str(launcher)], self.dir, timeout=150)
+        self.assert_code(result, 3)
+        self.assertRegex(result.stderr, r"it still runs \d+ s after its start, nothing has begun, and the level's time is over")
+        self.assertIn("assay: results of an earlier launch are in r.h5", result.stderr)
+        self.assertIn("INCONCLUSIVE", result.stdout)
+        self.assert_code(self.assay("verdict", "r.h5"), 3)
 
     @outcome.nightly
     def test_a_node_that_keeps_a_launch_waiting_is_left_out(self):

@@ -109,6 +109,36 @@ class Spool(harness.CliTest):
         self.assertRegex(self.events("run.h5", "resumed"), r"^\d+ cases were there")
         self.assert_only("run.h5")
 
+    def test_what_the_spool_of_a_lost_host_holds_is_measured_again(self):
+        """Rank 0's spool is on its host only: here in a mount of its first launch."""
+        mounted = "unshare --mount --propagation private sh -c"
+        if harness.execute(mounted.split() + [f"mount -t tmpfs none {self.spool}"], self.dir).returncode != 0:
+            self.skipTest("no privilege: a file system of one launch needs the right to mount")
+        self.write("start.sh", f"""[ -e begun ] && exec {harness.MPIEXEC} -n 1 "$@"
+touch begun
+exec {mounted} 'mount -t tmpfs none {self.spool} && "$0" "$@"' {harness.MPIEXEC} -n 1 "$@"
+""")
+        with open(self.dir / "said", "w") as said:
+            process = subprocess.Popen([harness.ASSAY, "run", "--launcher", "sh start.sh", *SMOKE[3:], "--spool", self.spool, "--out", "run.h5"],
+                                       cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdout=said, stderr=said)
+        self.addCleanup(process.kill)
+        owner = self.dir / "run.h5.partial" / "owner"
+        inside = lambda pid: pathlib.Path(f"/proc/{pid}/root{(self.dir / 'run.h5.partial' / 'cases').readlink()}")
+        pid = 0
+        while process.poll() is None and not (pid and list(inside(pid).glob("*.h5"))):
+            if owner.exists() and (self.dir / "run.h5.partial" / "plan.json").exists():
+                pid = json.loads(owner.read_text())["pid"]
+            time.sleep(0.002)
+        self.assertIsNone(process.poll(), "over before it could be killed")
+        os.kill(pid, signal.SIGKILL)
+        code = process.wait(90)
+        said = (self.dir / "said").read_text()
+        self.assertEqual(code, 0, said)
+        self.assertIn("has the cases that had ended in its --spool: they are measured again", said)
+        self.assertEqual(self.events("run.h5", "resumed"), "")
+        self.assert_code(self.assay("schema", "--check", "run.h5"), 0)
+        self.assert_only("begun", "run.h5", "said", "start.sh")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -63,7 +63,7 @@ class Launch(place.SiteTest):
     def test_nodes_and_cpus_of_srun_are_no_ranks(self):
         job = {"ASSAY_RANKS": "2", "SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "8"}
         for words, ranks in [("-N 4", " --ntasks=8"), ("-N4", " --ntasks=8"), ("--nodes=4", " --ntasks=8"), ("--nodes 4", " --ntasks=8"),
-                             ("-N 2-4", ""), ("-c 16", " --ntasks=16"), ("--network=x --nice", " --ntasks=16")]:
+                             ("-N 2-4", ""), ("-w n[1-3]", ""), ("-wn1", ""), ("--nodelist=n1 -N 1", " --ntasks=2"), ("-c 16", " --ntasks=16"), ("--network=x --nice", " --ntasks=16")]:
             self.assertEqual(self.words(f"srun --mpi=pmix {words}", **job), f"srun --mpi=pmix {words} --ntasks-per-node=2{ranks} --cpu-bind=none")
 
     def started(self, *words, nodes="", **env):
@@ -87,9 +87,32 @@ class Launch(place.SiteTest):
         self.assertEqual(self.started("mpirun", **lost, PBS_NODEFILE=str(hosts)), f"mpirun --host n1:3,n3:auto {run}")
         # The nodes that the launcher names are those of the launch, not all of the job.
         self.assertEqual(self.started("mpirun", "-H", "n2:2,n3:2", **lost, SLURM_JOB_NODELIST="n[1-3]"), f"mpirun --host n3:2 {run}")
+        self.assertEqual(self.started("mpirun", f"--hostfile={hosts}", **lost), f"mpirun --host n1:3,n3:auto {run}")
+        self.assertEqual(self.started("mpirun", "--host=n1:4,n2:4", **lost), f"mpirun --host n1:4 {run}")
+        hosts.write_text("\t# spare\nn1 slots=4 # slots=9\r\n\t\nn2 slots=4\n")
+        self.assertEqual(self.started("mpirun", "--hostfile", str(hosts), **lost), f"mpirun --host n1:4 {run}")
         # Where no node is known, or the launcher cannot be told, the run leaves them out by itself.
         self.assertEqual(self.started("mpirun", **lost), f"mpirun {run}")
         self.assertEqual(self.started("echo", **lost, SLURM_JOB_NODELIST="x"), run)
+
+    def test_the_nodes_of_srun_are_those_it_is_told(self):
+        run, lost = "assay run --level smoke", {"nodes": "--without=n2", "SLURM_JOB_NODELIST": "n[1-9]"}
+        self.assertEqual(self.started("srun", "-x", "n3", **lost), f"srun -x n3 --nodes=1 --nodelist=n1 {run}")
+        # What scontrol is asked is what was said.
+        asked = '#!/bin/bash\n[ "$3" = "n[1-2]" ] && printf \'n1\\nn2\\n\'\n'
+        self.program("srun", '#!/bin/bash\necho "$*"\n')
+        self.program("scontrol", asked)
+        for words in ["-w n[1-2]", "-wn[1-2]", "--nodelist=n[1-2]"]:
+            said = self.shell(f"set -f; bash {place.SCRIPTS}/launch.sh start --without=n2 srun {words} -- assay", SLURM_JOB_NODELIST="n[1-9]")
+            self.assertEqual(said, f"{words} --nodes=1 --nodelist=n1 assay\n")
+
+    def test_a_number_of_all_ranks_becomes_that_of_the_nodes_that_are_left(self):
+        run, lost = "assay run --level smoke", {"nodes": "--without=n2"}
+        hosts = "n1:4,n2:4,n3:4,n4:4"
+        for option in ["-np", "-n", "--np", "-c"]:
+            self.assertEqual(self.started("mpirun", "--host", hosts, option, "16", **lost), f"mpirun --host n1:4,n3:4,n4:4 {option} 12 {run}")
+        self.assertEqual(self.started("srun", "-n", "6", **lost, SLURM_JOB_NODELIST="n[1-3]"),
+                         f"srun -n 6 --nodes=2 --nodelist=n1,n3 --ntasks=4 {run}")
 
     def test_nodes_are_chosen_by_lists_with_brackets_and_files(self):
         hosts = ",".join(f"n{i:02}.cluster:2" for i in range(1, 13))

@@ -114,17 +114,19 @@ TEST(Launcher, ARunWhoseRankZeroIsGoneGoesOnFromWhatItLeft) {
 
 TEST(Launcher, ALauncherThatOutlivesItsRunIsOverdue) {
   constexpr double smoke_s = 15, quick_s = 120;
-  EXPECT_FALSE(launcher_overdue(-1, -1, smoke_s)) << "still in a queue";
-  EXPECT_FALSE(launcher_overdue(66, -1, smoke_s));
-  EXPECT_TRUE(launcher_overdue(67, -1, smoke_s));
-  EXPECT_FALSE(launcher_overdue(316, -1, quick_s));
-  EXPECT_TRUE(launcher_overdue(318, -1, quick_s));
-  EXPECT_TRUE(launcher_overdue(8200, -1, 7200)) << "a night is not twice as long";
-  EXPECT_FALSE(launcher_overdue(30, 14, smoke_s));
-  EXPECT_TRUE(launcher_overdue(30, 16, smoke_s)) << "the results file is closed";
-  EXPECT_FALSE(launcher_overdue(240, 59, quick_s));
-  EXPECT_TRUE(launcher_overdue(240, 61, quick_s));
-  EXPECT_TRUE(launcher_overdue(10.5, 10.5, 0));
+  EXPECT_FALSE(launcher_overdue(-1, -1, smoke_s, 0)) << "still in a queue";
+  EXPECT_FALSE(launcher_overdue(66, -1, smoke_s, 0));
+  EXPECT_TRUE(launcher_overdue(67, -1, smoke_s, 0));
+  EXPECT_FALSE(launcher_overdue(300, -1, smoke_s, 1'200'000'000)) << "a file of 100,000 ranks";
+  EXPECT_TRUE(launcher_overdue(310, -1, smoke_s, 1'200'000'000));
+  EXPECT_FALSE(launcher_overdue(316, -1, quick_s, 0));
+  EXPECT_TRUE(launcher_overdue(318, -1, quick_s, 0));
+  EXPECT_TRUE(launcher_overdue(8200, -1, 7200, 0)) << "a night is not twice as long";
+  EXPECT_FALSE(launcher_overdue(30, 14, smoke_s, 0));
+  EXPECT_TRUE(launcher_overdue(30, 16, smoke_s, 0)) << "the results file is closed";
+  EXPECT_FALSE(launcher_overdue(240, 59, quick_s, 0));
+  EXPECT_TRUE(launcher_overdue(240, 61, quick_s, 0));
+  EXPECT_TRUE(launcher_overdue(10.5, 10.5, 0, 0));
 }
 
 }  // namespace

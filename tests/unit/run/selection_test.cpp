@@ -32,6 +32,7 @@ TEST(Hostlist, IsCompressedToTheSameNames) {
   EXPECT_EQ(compress_hostlist({"n09", "n10", "n08.a", "login", "r1n2x", "r1n3x", "n1"}),
             "login,n[1,10],n09,n08.a,r1n[2-3]x");
   EXPECT_EQ(compress_hostlist({"n123456789012345678901"}), "n123456789012345678901");
+  EXPECT_EQ(compress_hostlist({"x1c0s0b0", "x1c0s1b0", "x1c0s2b0", "x1c0s2b1"}), "x1c0s[0-2]b0,x1c0s2b1");
   EXPECT_EQ(compress_hostlist({}), "");
   std::vector<std::string> names;
   for (int rack = 0; rack < 40; ++rack)
