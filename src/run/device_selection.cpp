@@ -67,9 +67,11 @@ void DeviceSelector::leave_out_starved(const std::vector<Json>& told) {
   std::map<std::string, double> cores;  // by host, of each rank
   for (const Json& one : told)
     if (one.at("quota").is_number()) cores[one.at("host")] = one.at("quota");
-  for (auto& [host, share] : cores) share /= static_cast<double>(std::ranges::count(hosts_, host));
+  std::map<std::string, double> ranks;
+  for (const std::string& host : hosts_) ++ranks[host];
+  for (auto& [host, share] : cores) share /= ranks[host];
   std::erase_if(cores, [](const auto& host) { return host.second >= least_cores; });
-  if (cores.size() == std::set(hosts_.begin(), hosts_.end()).size()) return;
+  if (cores.size() == ranks.size()) return;
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (cores.contains(hosts_[i])) visible_[i].clear();
   for (const auto& [host, share] : cores)

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <numeric>
 #include <sstream>
+#include <unordered_set>
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
@@ -37,9 +38,40 @@ std::vector<std::string> names_of(const std::string& option, const std::string& 
   return names;
 }
 
-bool any_matches(const std::vector<std::string>& patterns, const std::string& host) {
-  return std::ranges::any_of(patterns, [&](const std::string& p) { return glob_match(p, host); });
-}
+bool is_plain(const std::string& name) { return name.find_first_of("*?[\\") == std::string::npos; }
+
+/// A list of nodes: it may name all nodes of a large cluster, and few of the words are patterns.
+class Names {
+ public:
+  explicit Names(const std::vector<std::string>& words) {
+    for (const std::string& word : words)
+      if (is_plain(word))
+        plain_.insert(word);
+      else
+        patterns_.push_back(word);
+  }
+  bool match(const std::string& host) const {
+    return plain_.contains(host) ||
+           std::ranges::any_of(patterns_, [&](const std::string& p) { return glob_match(p, host); });
+  }
+
+ private:
+  std::unordered_set<std::string> plain_;
+  std::vector<std::string> patterns_;
+};
+
+/// The hosts of all ranks.
+class Hosts {
+ public:
+  explicit Hosts(const std::vector<std::string>& hosts) : hosts_(hosts.begin(), hosts.end()) {}
+  bool have(const std::string& name) const {
+    if (is_plain(name)) return hosts_.contains(name);
+    return std::ranges::any_of(hosts_, [&](const std::string& host) { return glob_match(name, host); });
+  }
+
+ private:
+  std::unordered_set<std::string> hosts_;
+};
 
 /// A typing error in the name of a file must not pass for the name of a node.
 bool looks_like_a_file(const std::string& word) {
@@ -86,11 +118,10 @@ std::string node_list(const std::string& option, const std::string& typed) {
 
 /// Names of --exclude that no node of the launch has: a typing error leaves the node in.
 std::vector<std::string> unknown_names(const std::vector<std::string>& hosts, const std::string& exclude) {
-  std::vector<std::string> unknown;
-  if (!exclude.empty()) unknown = names_of("exclude", exclude);
-  std::erase_if(unknown, [&](const std::string& name) {
-    return std::ranges::any_of(hosts, [&](const std::string& host) { return glob_match(name, host); });
-  });
+  if (exclude.empty()) return {};
+  std::vector<std::string> unknown = names_of("exclude", exclude);
+  const Hosts launched(hosts);
+  std::erase_if(unknown, [&](const std::string& name) { return launched.have(name); });
   return unknown;
 }
 
@@ -98,21 +129,24 @@ std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::
                               const std::string& exclude) {
   std::vector<int> ranks(hosts.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto excluded = exclude.empty() ? std::vector<std::string>() : names_of("exclude", exclude);
+  const Names excluded(exclude.empty() ? std::vector<std::string>() : names_of("exclude", exclude));
+  const auto leave_out = [&](const auto& if_host) {
+    std::erase_if(ranks, [&](int r) { return if_host(hosts[static_cast<std::size_t>(r)]); });
+  };
   if (!only.empty()) {
     const auto names = names_of("only", only);
+    const Hosts launched(hosts);
     // A node that was lost is excluded, and the launcher may have left it out.
     for (const std::string& name : names)
-      if (!any_matches(excluded, name) &&
-          std::ranges::none_of(hosts, [&](const std::string& host) { return glob_match(name, host); }))
+      if (!excluded.match(name) && !launched.have(name))
         looks_like_a_file(name) ? throw_no_file("only", name)
                                 : throw_usage(fmt::format("--only: no rank runs on '{}'", name));
-    std::erase_if(ranks, [&](int r) { return !any_matches(names, hosts[static_cast<std::size_t>(r)]); });
+    leave_out([asked = Names(names)](const std::string& host) { return !asked.match(host); });
   }
   for (const std::string& name : unknown_names(hosts, exclude))
     if (looks_like_a_file(name)) throw_no_file("exclude", name);
   if (!exclude.empty()) {
-    std::erase_if(ranks, [&](int r) { return any_matches(excluded, hosts[static_cast<std::size_t>(r)]); });
+    leave_out([&](const std::string& host) { return excluded.match(host); });
     if (ranks.empty()) throw_usage("--exclude: no node is left to measure");
   }
   return ranks;
@@ -120,7 +154,7 @@ std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::
 
 bool is_asked_for(const std::string& host, const std::string& only, const std::string& exclude) {
   const auto listed = [&](const char* option, const std::string& text) {
-    return !text.empty() && any_matches(names_of(option, text), host);
+    return !text.empty() && Names(names_of(option, text)).match(host);
   };
   return (only.empty() || listed("only", only)) && !listed("exclude", exclude);
 }

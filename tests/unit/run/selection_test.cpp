@@ -69,6 +69,24 @@ TEST(Selection, OfNodes) {
               HasSubstr("--exclude: no node is left"));
 }
 
+TEST(Selection, OfNamesAndPatternsTogether) {
+  EXPECT_THAT(choose_ranks(hosts, "n[2],n?", "n1*"), ElementsAre(2, 3, 4));
+  EXPECT_THAT(choose_ranks(hosts, "n1,*3", ""), ElementsAre(0, 1, 3, 4));
+  EXPECT_THAT(choose_ranks(hosts, "\\n1,n2", ""), ElementsAre(0, 1, 2)) << "an escape is a pattern";
+  EXPECT_THAT(choose_ranks(hosts, "n4,n2", "n?4,n[4]"), ElementsAre(2));
+  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1,m*", ""); }), HasSubstr("no rank runs on 'm*'"));
+}
+
+/// Each name is not compared with each rank: that took every rank 16 s.
+TEST(Selection, OfANodeListOfALargeCluster) {
+  std::vector<std::string> ranks;
+  for (int node = 0; node < 12'500; ++node) ranks.insert(ranks.end(), 8, "node" + std::to_string(node));
+  const std::string all = "node[0-12499]";
+  EXPECT_THAT(choose_ranks(ranks, all, "node[0-12498],gone*"),
+              ElementsAre(99'992, 99'993, 99'994, 99'995, 99'996, 99'997, 99'998, 99'999));
+  EXPECT_THAT(choose_ranks(ranks, all + ",node12500", "node12500"), SizeIs(100'000));
+}
+
 TEST(Selection, OfOneNodeByName) {
   EXPECT_TRUE(is_asked_for("n4", "", ""));
   EXPECT_TRUE(is_asked_for("n4", "n[1-4]", "n1"));
