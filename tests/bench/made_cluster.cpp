@@ -13,6 +13,11 @@ std::vector<int> range(int begin, int count, int step) {
   return all;
 }
 
+std::string node_name(int node) {
+  constexpr int first = 9980;
+  return fmt::format("node{:05}", first + node);
+}
+
 namespace {
 
 /// Two sockets of 64 cores with two threads each, a cache for each eight, ten NICs, 32 DIMMs.
@@ -56,7 +61,7 @@ Node large_node() {
 }
 
 Node numbered(Node node, int number) {
-  node.hostname = fmt::format("node{:05}", number);
+  node.hostname = node_name(number);
   node.id = fmt::format("{:016x}{:016x}", number, 7 * number);
   node.memory_available_bytes -= static_cast<std::uint64_t>(number) << 12;
   for (std::size_t i = 0; i < node.nics.size(); ++i)
@@ -77,13 +82,8 @@ Gathered gathered(int nodes) {
   Gathered all;
   for (int node = 0; node < nodes; ++node)
     for (int local = 0; local < local_ranks; ++local) {
-      RankFacts facts{fmt::format("node{:05}", node),
-                      node * local_ranks,
-                      local,
-                      range(local * 16, 16),
-                      1000 + local,
-                      "made",
-                      {}};
+      RankFacts facts{
+          node_name(node), node * local_ranks, local, range(local * 16, 16), 1000 + local, "made", {}};
       auto threads = range(128 + local * 16, 16);
       facts.mask.insert(facts.mask.end(), threads.begin(), threads.end());
       facts.device = "host";

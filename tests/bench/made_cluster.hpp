@@ -16,7 +16,10 @@ inline constexpr int local_ranks = 8;
 
 std::vector<int> range(int begin, int count, int step = 1);
 
-/// What discovery gathers from the ranks of `nodes` nodes, node00000 and so on.
+/// node09980 and so on: names with and without a leading zero in a cluster of 64 nodes, too.
+std::string node_name(int node);
+
+/// What discovery gathers from the ranks of `nodes` nodes.
 struct Gathered {
   std::vector<std::string> nodes, places;
 };

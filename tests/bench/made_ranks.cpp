@@ -112,8 +112,6 @@ std::string report_of(const Job& job, int rank, int number, const Order& order) 
 
 }  // namespace
 
-std::string node_name(int node) { return fmt::format("node{:05}", node); }
-
 MadeRanks::MadeRanks(const Job& job, int first, int count, int came_line)
     : job_(job),
       first_(first),

@@ -19,8 +19,6 @@
 
 namespace assay::bench {
 
-std::string node_name(int node);
-
 /// What ranks know of the run.
 struct Job {
   std::vector<std::unique_ptr<Suite>> suites = make_suites();

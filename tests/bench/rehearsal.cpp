@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <regex>
 
 #include "base/bounds.hpp"
 #include "base/child_process.hpp"
@@ -94,8 +95,9 @@ std::set<std::string> named_nodes(const results::VerdictData& verdict) {
     if (f.severity != "WARN" && f.severity != "FAIL") continue;
     std::string words = f.name + " " + f.text;
     for (const auto& member : f.members) words += " " + member;
-    for (auto at = words.find("node0"); at != std::string::npos; at = words.find("node0", at + 1))
-      named.insert(words.substr(at, node_name(0).size()));
+    static const std::regex node("node[0-9]{5}");
+    for (std::sregex_iterator at(words.begin(), words.end(), node); at != std::sregex_iterator(); ++at)
+      named.insert(at->str());
   }
   return named;
 }
@@ -165,6 +167,7 @@ Rehearsed rehearse(int nodes, const Work& work, const Upset& upset, const std::s
   out.file_mb = 1e-6 * static_cast<double>(std::filesystem::file_size(config.out));
   const auto verdict = verdict::judge(results, verdict::options_from(results));
   out.state = verdict.state;
+  out.reasons = verdict.reasons;
   out.named = named_nodes(verdict);
   return out;
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace assay::bench {
 
@@ -35,7 +36,8 @@ struct Rehearsed {
   double judging_mb = 0;     ///< the same until it exits
   double file_mb = 0;
   int cases = 0, exit_code = -1;
-  std::string state;            ///< of the verdict of the file, judged again
+  std::string state;  ///< of the verdict of the file, judged again
+  std::vector<std::string> reasons;
   std::set<std::string> lost;   ///< nodes of lost ranks and the kind of the loss, as the collector says
   std::set<std::string> named;  ///< nodes that a finding of the file or its parts are of
 };

@@ -3,12 +3,15 @@
 // on made descriptions of large nodes with 8 ranks each: discovery, plan and rows of a rank (processor time),
 // and a rehearsal of the run (rehearsal.hpp; wall-clock time, which includes the made ranks). Each size runs
 // in a process of its own.
-//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] [--supervisor-mb MB]
-//               [--file-gb GB] [--cases PATTERN] [--samples N] [--keep FILE] NODES...
+//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--plan-s S] [--rank-s S] [--rank-mb MB]
+//               [--supervisor-s S] [--supervisor-mb MB] [--file-gb GB] [--cases PATTERN] [--samples N]
+//               [--keep FILE] NODES...
 //   assay_scale --upset NODES
-// --rank-mb, --supervisor-mb and --file-gb: the most memory of a rank and of rank 0's supervisor beyond that
-// of one node, and the largest file of standard, at the last size. --cases and
-// --samples: what the rehearsal runs (9 cases of products, 100 samples a row); --keep: its last file.
+// At the last size at most, of a rank: --plan-s for its plan, --rank-s for topology, plan and rows (processor
+// time), --rank-mb beyond one node. Of rank 0's supervisor: --supervisor-s for launch, one case and end
+// (processor time), --supervisor-mb beyond one node. --file-gb: the file of standard. --cases and --samples:
+// what the rehearsal runs (9 cases of products, 100 samples a row); --keep: its last file. Fails when
+// something is wrong with a node of the rehearsal.
 // --upset: the relay of a node ends, another node is silent, a third is 100 times slower; fails unless these
 // are named and no other.
 #include <fmt/format.h>
@@ -80,6 +83,42 @@ constexpr std::array<What, quantities> whats = {{
 }};
 using Row = std::array<double, quantities>;
 
+/// The most that the sum of some quantities may be at the last size.
+struct Bound {
+  const char* option;
+  std::vector<Quantity> sum;
+  double most = HUGE_VAL;
+};
+std::vector<Bound> bounds() {
+  return {{"--plan-s", {plan_s}},
+          {"--rank-s", {discovery_s, plan_s, rows_s}},
+          {"--rank-mb", {rank_mb}},
+          {"--file-gb", {file_gb}},
+          {"--supervisor-s", {first_cpu_s, gather_cpu_s, finish_cpu_s}},
+          {"--supervisor-mb", {supervisor_mb}},
+          {"--supervisor-mb", {judging_mb}}};
+}
+
+/// Sets what the option bounds; false when it bounds nothing.
+bool set_bound(std::vector<Bound>& all, std::string_view option, const char* most) {
+  bool found = false;
+  for (Bound& bound : all)
+    if (option == bound.option) bound.most = std::atof(most), found = true;
+  return found;
+}
+
+bool is_within(const Row& last, const std::vector<Bound>& all) {
+  bool within = true;
+  for (const Bound& bound : all) {
+    double sum = 0;
+    for (const Quantity q : bound.sum) sum += last[q];
+    if (sum <= bound.most) continue;
+    within = false;
+    fmt::print("{:.3g} is more than {} {}\n", sum, bound.option, bound.most);
+  }
+  return within;
+}
+
 double timed(const std::function<void()>& work) {
   const double begin = process_cpu_s();
   work();
@@ -105,11 +144,15 @@ Row as_rank(int nodes) {
 /// As rank 0's supervisor does it, from the launch to its exit.
 Row as_supervisor(int nodes, const Work& work, const std::string& folder) {
   const Rehearsed run = rehearse(nodes, work, {}, folder);
-  if (run.cases == 0 || run.exit_code == 5 || !run.lost.empty())
-    throw Error(ErrorKind::internal,
-                fmt::format("the rehearsal of {} nodes ended with exit code {} after {} cases, {} "
-                            "nodes lost",
-                            nodes, run.exit_code, run.cases, run.lost.size()));
+  const bool healthy =
+      run.lost.empty() && run.named.empty() && run.state != "FAIL" && run.state != "INCONCLUSIVE";
+  if (run.cases == 0 || run.exit_code != 0 || !healthy)
+    throw Error(
+        ErrorKind::internal,
+        fmt::format("the rehearsal of {} healthy nodes ended {} with exit code {} after {} cases; lost: "
+                    "{}; named: {}; {}",
+                    nodes, run.state, run.exit_code, run.cases, fmt::join(run.lost, ", "),
+                    fmt::join(run.named, " "), fmt::join(run.reasons, "; ")));
   Row row{};
   row[first_cpu_s] = run.first_cpu_s, row[gather_cpu_s] = run.gather_cpu_s, row[finish_cpu_s] = run.end_cpu_s;
   row[first_s] = run.first_sample_s, row[gather_s] = run.gather_s, row[finish_s] = run.end_s;
@@ -152,14 +195,14 @@ Row measure(int nodes, int repeats, const Work* work, const std::string& folder)
 
 /// Whether the nodes that something happens to are named, and no other.
 bool names_the_right_nodes(int nodes, const std::string& folder) {
-  const auto name = [](int node) { return fmt::format("node{:05}", node); };
   const Upset upset{nodes / 8, nodes / 4, nodes / 2};
   const Rehearsed run = rehearse(nodes, {"smoke", "gemm/fp32-n*"}, upset, folder);
-  const std::set<std::string> lost = {name(upset.killed) + " lost", name(upset.silent) + " lost"},
-                              named = {name(upset.killed), name(upset.silent), name(upset.slow)};
+  const std::set<std::string> lost = {node_name(upset.killed) + " lost", node_name(upset.silent) + " lost"},
+                              named = {node_name(upset.killed), node_name(upset.silent),
+                                       node_name(upset.slow)};
   fmt::print("relay of {} ended, {} silent, {} slower: {}; named: {}; {}, exit code {}, {} cases\n",
-             name(upset.killed), name(upset.silent), name(upset.slow), fmt::join(run.lost, ", "),
-             fmt::join(run.named, " "), run.state, run.exit_code, run.cases);
+             node_name(upset.killed), node_name(upset.silent), node_name(upset.slow),
+             fmt::join(run.lost, ", "), fmt::join(run.named, " "), run.state, run.exit_code, run.cases);
   return run.lost == lost && run.named == named;
 }
 
@@ -177,7 +220,8 @@ double exponent(const std::vector<double>& x, const std::vector<double>& y) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double limit = 1.15, most_rank_mb = HUGE_VAL, most_supervisor_mb = HUGE_VAL, most_file_gb = HUGE_VAL;
+  double limit = 1.15;
+  std::vector<Bound> most = bounds();
   int repeats = 1;
   bool supervisor = true, upset = false;
   const Work usual{"standard", "gemm/fp32-n*-together*"};
@@ -190,12 +234,8 @@ int main(int argc, char** argv) {
       limit = std::atof(argv[++i]);
     else if (word == "--repeat" && i + 1 < argc)
       repeats = std::atoi(argv[++i]);
-    else if (word == "--rank-mb" && i + 1 < argc)
-      most_rank_mb = std::atof(argv[++i]);
-    else if (word == "--supervisor-mb" && i + 1 < argc)
-      most_supervisor_mb = std::atof(argv[++i]);
-    else if (word == "--file-gb" && i + 1 < argc)
-      most_file_gb = std::atof(argv[++i]);
+    else if (i + 1 < argc && set_bound(most, word, argv[i + 1]))
+      ++i;
     else if (word == "--cases" && i + 1 < argc)
       work.cases = argv[++i];
     else if (word == "--samples" && i + 1 < argc)
@@ -210,12 +250,12 @@ int main(int argc, char** argv) {
       sizes.push_back(std::atoi(argv[i]));
   }
   if (sizes.size() < (upset ? 1 : 2) || repeats < 1 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
-    std::fprintf(stderr,
-                 "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] "
-                 "[--supervisor-mb MB] [--file-gb GB] [--cases PATTERN] [--samples N] [--keep FILE] "
-                 "NODES...; two sizes or more, "
-                 "ascending\n"
-                 "       assay_scale --upset NODES\n");
+    std::fprintf(
+        stderr,
+        "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--plan-s S] [--rank-s S] "
+        "[--rank-mb MB] [--supervisor-s S] [--supervisor-mb MB] [--file-gb GB] [--cases PATTERN] "
+        "[--samples N] [--keep FILE] NODES...; two sizes or more, ascending\n"
+        "       assay_scale --upset NODES\n");
     return 4;
   }
   const std::string folder =
@@ -256,12 +296,7 @@ int main(int argc, char** argv) {
       within = within && (!judged || e <= limit);
       fmt::print(" {:.2f}{} |\n", e, judged && e > limit ? " too steep" : "");
     }
-    if (rows.back()[rank_mb] > most_rank_mb) within = false, fmt::print("more than {} MB\n", most_rank_mb);
-    for (const Quantity memory : {supervisor_mb, judging_mb})
-      if (rows.back()[memory] > most_supervisor_mb)
-        within = false, fmt::print("{}: more than {} MB\n", whats[memory].name, most_supervisor_mb);
-    if (rows.back()[file_gb] > most_file_gb) within = false, fmt::print("more than {} GB\n", most_file_gb);
-    return within ? 0 : 1;
+    return is_within(rows.back(), most) && within ? 0 : 1;
   } catch (const Error& e) {
     std::filesystem::remove_all(folder);
     std::fprintf(stderr, "assay_scale: %s\n", e.what());
