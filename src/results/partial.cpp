@@ -293,6 +293,8 @@ void PartialReader::skip_file(const Path& path, const std::string& why) {
 
 void PartialReader::read_cases(const Each& each, const EachFile& each_file) {
   entities = start.entities;
+  constexpr std::uint64_t always = 1'000'000, row_bytes = 32;  // of a link in its file: more, it has names
+  placeable_ = always + merged_bytes(partial_) / row_bytes;
   const auto one = [&](const Path& path, StoredBundle* stored, const std::string& why) {
     if (stored == nullptr) {
       skip_file(path, ": " + why);
@@ -308,10 +310,11 @@ void PartialReader::read_cases(const Each& each, const EachFile& each_file) {
 }
 
 /// Rows that were lost with a damaged case, or that a later file brings, keep their place: otherwise all
-/// references after them would shift.
+/// references after them would shift. A forged number takes no more memory than files of this size may.
 void PartialReader::place(std::vector<Entity>&& added, std::size_t first) {
-  constexpr std::size_t most_lost = 1'000'000;
-  if (first > entities.size() + most_lost) return;
+  const std::size_t lost = first - std::min(first, entities.size());
+  if (lost > placeable_) return;
+  placeable_ -= lost;
   while (entities.size() < first) {
     const std::string name = "lost:" + std::to_string(entities.size());
     entities.push_back({"link", name, "path", name, -1, -1});

@@ -94,6 +94,7 @@ class PartialReader {
   Path partial_;
   Trust trust_;
   std::shared_ptr<ValueCache> cache_;
+  std::uint64_t placeable_ = 0;  ///< rows without content that may still be added for lost ones
   std::unordered_map<std::int32_t, std::size_t> telemetry_of_;  ///< entity -> index of its table
 };
 

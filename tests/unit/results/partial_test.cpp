@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "results/disk.hpp"
+#include "results/partial.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
@@ -43,8 +44,50 @@ class Partial : public testing::Test {
         << R"({"run_id":"run-0001","host":")" + host + R"(","pid":1,"start":1})";
   }
 
+  fs::path case_of(int number) const { return case_file(partial_ / "cases", number); }
+  /// A case that cannot be read and takes so much of the disk.
+  void leave_unreadable(int number, std::uintmax_t bytes) {
+    std::ofstream{case_of(number)};
+    fs::resize_file(case_of(number), bytes);
+  }
+  /// One that brings two links and whose file says that `lost` others come before them.
+  void leave_after(int number, int example, std::size_t lost) {
+    CaseBundle after = example::bundle(example);
+    after.data.entity = {static_cast<std::int32_t>(7 + lost), static_cast<std::int32_t>(8 + lost)};
+    write_bundle(case_of(number), after, number, example::start().entities.size() + lost, [](std::size_t) {});
+  }
+
   fs::path dir_, file_, partial_;
 };
+
+/// As of 12,500 nodes: a row of a link takes more than 32 bytes of a file.
+TEST_F(Partial, ACaseIsKeptBehindALostOneOfMoreThanAMillionLinks) {
+  constexpr std::size_t lost = 1'100'000;
+  leave(0);
+  leave_unreadable(0, 32 * lost);
+  leave_after(1, 0, lost);
+  PartialReader reader(partial_);
+  std::vector<CaseData> kept;
+  reader.read_cases([&](CaseData&& data) { kept.push_back(std::move(data)); });
+  EXPECT_EQ(reader.skipped_cases, 1U);
+  ASSERT_EQ(kept.size(), 1U);
+  ASSERT_EQ(reader.entities.size(), example::start().entities.size() + lost + 2);
+  EXPECT_EQ(reader.entities[static_cast<std::size_t>(kept[0].entity[0])].name, "link7");
+}
+
+TEST_F(Partial, MoreLostLinksThanTheFilesCanHoldTakeNoMemory) {
+  leave(0);
+  leave_unreadable(0, 3000);
+  leave_after(1, 0, std::size_t{1} << 30);
+  leave_after(2, 5, 900'000);
+  leave_after(3, 10, 1'800'000);
+  PartialReader reader(partial_);
+  std::vector<std::string> names;
+  reader.read_cases([&](CaseData&& data) { names.push_back(data.path()); });
+  EXPECT_THAT(names, testing::ElementsAre(example::bundle(5).data.path()));
+  EXPECT_EQ(reader.skipped_cases, 3U);
+  EXPECT_EQ(reader.entities.size(), example::start().entities.size() + 900'002);
+}
 
 TEST_F(Partial, RecoverTellsHowManyCasesItLacks) {
   leave(4);
