@@ -84,6 +84,7 @@ int connections_of(const LaunchEnvironment& launch) noexcept {
   return std::max(launch.local_size, 1) - 1 + nodes_of(launch) - 1;
 }
 
+/// Of the supervisor: the worker does not take the texts of all ranks directly (mpi_communicator.cpp).
 void require_open_files(const LaunchEnvironment& launch) {
   constexpr std::uint64_t others = 64;  // files, pending connections, what the launcher left open
   const int nodes = nodes_of(launch);

@@ -317,21 +317,33 @@ void MpiCommunicator::quiet_barrier() {
 
 std::vector<std::string> MpiCommunicator::gather_text(const std::string& mine, int root) {
   const InCall mark(*heartbeat_, Call::texts);
-  const std::uint64_t length = mine.size();
-  std::vector<std::uint64_t> lengths(rank_ == root ? static_cast<std::size_t>(size_) : 0);
-  check(MPI_Gather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, root, comm_), "MPI_Gather");
-  if (rank_ != root) {
-    if (length > 0) send(mine.data(), mine.size(), root, text_tag);
-    return {};
-  }
-  std::vector<std::string> texts(lengths.size());
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (static_cast<int>(i) == root) {
-      texts[i] = mine;
-    } else if (lengths[i] > 0) {
-      texts[i].resize(lengths[i]);
-      recv(texts[i].data(), texts[i].size(), static_cast<int>(i), text_tag);
+  // Up a binomial tree: from every rank directly the root would need, over TCP, a connection to each of them.
+  const int place = (rank_ - root + size_) % size_;  // below the root, whose place is 0
+  const auto rank_at = [&](int at) { return static_cast<int>((std::int64_t{at} + root) % size_); };
+  std::uint64_t length = mine.size();
+  // Each text behind its length, of this place and the following ones.
+  std::string joined(reinterpret_cast<const char*>(&length), sizeof length);
+  joined += mine;
+  for (std::int64_t step = 1; step < size_; step *= 2) {
+    std::uint64_t bytes = joined.size();
+    if ((place & step) != 0) {
+      const int above = rank_at(place - static_cast<int>(step));
+      send(&bytes, sizeof bytes, above, text_tag);
+      send(joined.data(), bytes, above, text_tag);
+      return {};
     }
+    if (place + step >= size_) continue;
+    const int below = rank_at(place + static_cast<int>(step));
+    recv(&bytes, sizeof bytes, below, text_tag);
+    joined.resize(joined.size() + bytes);
+    recv(joined.data() + joined.size() - bytes, bytes, below, text_tag);
+  }
+  std::vector<std::string> texts(static_cast<std::size_t>(size_));
+  std::size_t at = 0;
+  for (int i = 0; i < size_; ++i) {
+    std::memcpy(&length, joined.data() + at, sizeof length);
+    texts[static_cast<std::size_t>(rank_at(i))] = joined.substr(at + sizeof length, length);
+    at += sizeof length + length;
   }
   return texts;
 }

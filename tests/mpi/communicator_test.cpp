@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <bit>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -15,7 +17,8 @@
 
 namespace {
 int cancelled = 0, freed = 0;
-}
+std::set<int> sources;  // of messages that were received
+}  // namespace
 
 // Counted by way of MPI's profiling interface.
 extern "C" int MPI_Cancel(MPI_Request* request) {
@@ -25,6 +28,11 @@ extern "C" int MPI_Cancel(MPI_Request* request) {
 extern "C" int MPI_Request_free(MPI_Request* request) {
   ++freed;
   return PMPI_Request_free(request);
+}
+extern "C" int MPI_Recv(void* data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Status* status) {
+  sources.insert(source);
+  return PMPI_Recv(data, count, type, source, tag, comm, status);
 }
 
 namespace assay {
@@ -231,6 +239,14 @@ TEST_P(CommunicatorTest, TextsOfDifferentLengthsArrive) {
   }
   EXPECT_EQ(comm->broadcast_text(me == root ? "from the last" : "other", root), "from the last");
   EXPECT_EQ(comm->broadcast_text("", 0), "");
+}
+
+/// Over TCP each rank that a rank hears from directly takes an open file.
+TEST(Texts, ComeFromFewRanks) {
+  const auto comm = mpi::duplicate_world(mpi::count_limit);
+  sources.clear();
+  comm->gather_text("mine", 0);
+  EXPECT_LE(sources.size(), std::bit_width(static_cast<unsigned>(comm->size() - 1)));
 }
 
 TEST_P(CommunicatorTest, BarriersHoldUntilTheLastRankArrives) {
