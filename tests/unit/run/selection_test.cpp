@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include "base/hostlist.hpp"
 #include "tests/unit/expect_error.hpp"
 
@@ -14,7 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using testing::UnorderedElementsAreArray;
 
 TEST(Hostlist, AsSlurmWritesIt) {
   EXPECT_THAT(expand_hostlist("node[01-03,7],gpu5"),
@@ -39,7 +39,10 @@ TEST(Hostlist, IsCompressedToTheSameNames) {
     for (int node = 0; node < 312; node += 1 + node % 3)
       names.push_back("rack" + std::to_string(rack) + "-" + std::string(node % 2, '0') +
                       std::to_string(node));
-  EXPECT_THAT(expand_hostlist(compress_hostlist(names)), UnorderedElementsAreArray(names));
+  auto again = expand_hostlist(compress_hostlist(names));
+  std::ranges::sort(again);
+  std::ranges::sort(names);
+  EXPECT_EQ(again, names);
 }
 
 TEST(Hostlist, SaysWhatIsWrong) {
