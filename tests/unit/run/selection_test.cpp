@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
 #include "base/hostlist.hpp"
 #include "tests/unit/expect_error.hpp"
 
