@@ -216,13 +216,10 @@ launch_chosen() {  # --only=NODES | --without=NODES
 # run leaves the nodes out by itself (--exclude).
 launch_start() {  # [--without=NODES | --only=NODES] LAUNCHER WORD... -- PROGRAM WORD...
   local chosen='' all=() kept=() words=()
-  case "$1" in --without=?* | --only=?*) chosen=$1 ;; esac
-  case "$1" in --without=* | --only=*) shift ;; esac
+  case "$1" in --without=* | --only=*) chosen=$1; shift ;; esac
   while [ "$1" != -- ]; do words+=("$1"); shift; done
   shift
-  if [ -n "$chosen" ]; then
-    mapfile -t all < <(launch_nodes "${words[@]}")
-  fi
+  if [ -n "${chosen#*=}" ]; then mapfile -t all < <(launch_nodes "${words[@]}"); fi
   if [ "${#all[@]}" -gt 0 ]; then mapfile -t kept < <(printf '%s\n' "${all[@]}" | launch_chosen "$chosen"); fi
   if [ "${#kept[@]}" -gt 0 ]; then
     case "${words[0]##*/}" in
@@ -238,7 +235,12 @@ launch_too_long() { [ "${#1}" -gt "${ASSAY_WORD_BYTES:-100000}" ]; }
 
 # Ranks for the nodes that are `kept` of `all`, where the words say how many there are in all.
 launch_share() {  # RANKS
-  if [[ $1 =~ ^[0-9]+$ ]]; then printf '%s\n' "$(($1 * ${#kept[@]} / ${#all[@]} > 0 ? $1 * ${#kept[@]} / ${#all[@]} : 1))"; else printf '%s\n' "$1"; fi
+  local ranks=$1
+  if [[ $ranks =~ ^[0-9]+$ ]]; then
+    ranks=$((ranks * ${#kept[@]} / ${#all[@]}))
+    if [ "$ranks" -eq 0 ]; then ranks=1; fi
+  fi
+  printf '%s\n' "$ranks"
 }
 
 # Adds to the `words` of srun that it starts on the nodes that are `kept`.

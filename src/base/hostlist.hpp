@@ -16,8 +16,8 @@ inline constexpr std::size_t hostlist_limit = 1'000'000;
 /// that names what is wrong.
 std::vector<std::string> expand_hostlist(std::string_view text);
 
-/// A short list that stands for the same names, in another order: names that differ in their last number
-/// share a bracket, node[01-03,07].
+/// A short list that stands for the same names, in another order: names that differ in one number share a
+/// bracket, node[01-03,07]. Where they have several, it is the one with the most values.
 std::string compress_hostlist(const std::vector<std::string>& names);
 
 }  // namespace assay

@@ -138,8 +138,6 @@ void make_cases(const Path& partial, const Path& spool, const std::string& run_i
 void check_cases(const Path& partial);
 /// True when check_cases() throws nothing.
 bool cases_are_here(const Path& partial);
-/// Of the files in it; 0 where they are not on this machine. Throws nothing.
-std::uint64_t bytes_of_cases(const Path& partial) noexcept;
 /// Removes a directory, `last` in it after all else, so that a removal that was cut short leaves the file
 /// that tells whose it is. False where some of it is left. Throws nothing.
 bool remove_with_last(const Path& directory, const std::string& last) noexcept;

@@ -77,18 +77,6 @@ void check_cases(const Path& partial) {
                                                      : ", which is not on this machine"));
 }
 
-std::uint64_t bytes_of_cases(const Path& partial) noexcept try {
-  std::uint64_t bytes = 0;
-  for (const Path& file : entries_of(cases_directory(partial))) {
-    std::error_code none;
-    const auto size = std::filesystem::file_size(file, none);
-    if (!none) bytes += size;
-  }
-  return bytes;
-} catch (...) {
-  return 0;
-}
-
 bool remove_spooled(const Path& partial) noexcept try {
   const auto place = spooled(partial);
   if (!place || !made_by_a_run(*place)) return true;

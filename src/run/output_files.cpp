@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/system.hpp"
+#include "results/partial.hpp"
 #include "results/writer.hpp"
 #include "run/run_file.hpp"
 
@@ -54,6 +55,12 @@ std::optional<results::Owner> OutputFiles::new_owner() const {
   auto owner = results::read_owner(partial());
   if (owner == owner_before_) owner.reset();
   return owner;
+}
+
+std::uint64_t OutputFiles::bytes_to_close() const noexcept try {
+  return results::merged_bytes(partial());
+} catch (...) {
+  return 0;
 }
 
 void OutputFiles::look_anew() const noexcept try {

@@ -27,6 +27,8 @@ class OutputFiles {
   std::filesystem::path partial() const;
   /// Who writes it, if it was not that of another run before.
   std::optional<results::Owner> new_owner() const;
+  /// Of the file that is made of the partial directory; 0 where its cases are not on this machine.
+  std::uint64_t bytes_to_close() const noexcept;
   /// A directory that is there is none of the next launch, which may wait in a queue.
   void remember_owner();
   bool has_begun() const { return written() > 0 || new_owner(); }

@@ -119,7 +119,7 @@ class Launches {
     const bool begun = clock.begun_s() >= 0 || files_.has_begun();
     const std::string why =
         clock.overdue(files_.all_written(), begun, config_.budget_s() * config_.segments(),
-                      [this] { return results::bytes_of_cases(partial()); });
+                      [this] { return files_.bytes_to_close(); });
     if (!why.empty() || begun) return why;
     // Results that are there do not wait for a queue, or for a launcher that hangs.
     late_ = begun_ && clock.age_s() > patience_s && spent_s() > config_.budget_s();
