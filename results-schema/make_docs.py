@@ -51,7 +51,7 @@ def generate(schema):
     out += [f"### `{inventory['path']}/<kind>`", "", inventory["doc"][0].upper() + inventory["doc"][1:] + ".", ""]
     out += fields(inventory["columns"], schema)
     telemetry = schema["telemetry"]
-    out += [f"### `{telemetry['path']}/<entity>`", "", telemetry["doc"][0].upper() + telemetry["doc"][1:] + ".", ""]
+    out += [f"### `{telemetry['path']}`", "", telemetry["doc"][0].upper() + telemetry["doc"][1:] + ".", ""]
     out += fields(telemetry["columns"], schema)
     out += [f"### `{case['path']}`", "", "Attributes:", ""] + fields(case["attributes"], schema)
     out += ["Datasets:", ""] + fields(case["datasets"], schema, dims=True)

@@ -208,7 +208,8 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.expect_devices = counted(values, "expect-devices");
   config.threads = counted(values, "threads");
   counted(values, "relaunch", 0);
-  config.telemetry_hz = values.has("telemetry-hz")     ? values.number("telemetry-hz")
+  config.telemetry_given = values.has("telemetry-hz");
+  config.telemetry_hz = config.telemetry_given         ? values.number("telemetry-hz")
                         : config.level == Level::smoke ? 0
                                                        : 1;
   if (config.telemetry_hz != 0 && !(config.telemetry_hz >= 0.1 && config.telemetry_hz <= 10))

@@ -30,8 +30,9 @@ struct Config {
   double segment_s = 1800;  ///< soak only: the longest that one file may cover
   std::string device = "auto";
   bool share_gpus = false;
-  double telemetry_hz = 0;  ///< 0 = none
-  std::string out;          ///< results file, never empty
+  double telemetry_hz = 0;       ///< 0 = none
+  bool telemetry_given = false;  ///< else a plan for many parts keeps fewer
+  std::string out;               ///< results file, never empty
   std::string only,
       exclude;         ///< nodes that take part, or do not: host lists as typed; `exclude` may name a file
   std::string resume;  ///< what to go on with: a partial directory, or a results file; empty = a new run

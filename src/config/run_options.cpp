@@ -123,8 +123,8 @@ std::vector<OptionSpec> what_to_judge_by() {
           "optional metrics and counters that must be measured; coverage: every core and GPU of every node",
           {}, true),
       option("telemetry-hz", number, "", "N",
-             "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; 1 when not given, 0 at "
-             "level smoke"),
+             "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; when not given 0 at level "
+             "smoke, else 1, or fewer of thousands of GPUs"),
       option("max-file", bytes, "4GiB", "SIZE", "limit for the planned size of the results file"),
       option("inject", text, "", "FAULT",
              "inject a fault, e.g. slow:rank=2,factor=0.5; such a run is never PASS", {}, true),

@@ -111,7 +111,8 @@ std::string explain_text(const verdict::Explanation& e, const Style& style) {
   add_findings(out, e, width);
   add_metrics(out, e, width);
   add_rows(out, "counters that changed", e.counters, width, [](const results::CounterRow& c) {
-    return fmt::format("{}: {} -> {} ({})", c.counter, reading(c.before), reading(c.after), c.case_path);
+    return fmt::format("{}: {} -> {} ({})", c.counter.str(), reading(c.before), reading(c.after),
+                       c.case_path.str());
   });
   add_rows(out, "events", e.events, width,
            [](const results::EventRow& v) { return fmt::format("{:.1f} s {}: {}", v.t, v.kind, v.text); });

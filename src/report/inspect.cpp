@@ -54,10 +54,10 @@ std::string counts_text(const Results& r) {
   out += fmt::format("wrong values   {}\n", r.errors.size());
   out += fmt::format("counters       {} rows, {} changed, {} unreadable, {} unsupported\n", r.counters.size(),
                      changed, unreadable, unsupported);
-  std::size_t samples = 0;
-  for (const auto& table : r.telemetry) samples += table.t.size();
-  if (!r.telemetry.empty())
-    out += fmt::format("telemetry      {} series, {} samples, {} flags\n", r.telemetry.size(), samples,
+  const auto& sampled = r.telemetry.entity;
+  if (!sampled.empty())
+    out += fmt::format("telemetry      {} series, {} samples, {} flags\n",
+                       std::set<std::int32_t>(sampled.begin(), sampled.end()).size(), sampled.size(),
                        r.flags.size());
   out += fmt::format("events         {}\n", r.events.size());
   for (const auto& [checker, s] : selftest_sums(r))

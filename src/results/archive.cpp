@@ -27,6 +27,7 @@ void check_lengths(const CaseData& data) {
 }
 
 void check_lengths(const TelemetryTable& table) {
+  if (table.entity.size() != table.t.size()) unequal("telemetry entity");
   for (const auto& [name, values] : table.number)
     if (values.size() != table.t.size() || !table.unit.contains(name)) unequal("telemetry " + name);
 }

@@ -123,6 +123,7 @@ class Packer {
     put(std::uint64_t{text.size()});
     sink_.write(text.data(), text.size());
   }
+  void put(const Interned& text) { put(text.str()); }
   void put(const Json& json) { pack(sink_, json); }
   template <class T>
   void put(const std::vector<T>& values) {
@@ -180,6 +181,11 @@ class Unpacker {
   void get(std::string& text) {
     text.clear();
     in_pieces(text);
+  }
+  void get(Interned& text) {
+    std::string own;
+    get(own);
+    text = own;
   }
   void get(Json& json) { unpack(source_, json); }
   template <class T>

@@ -184,7 +184,7 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
     for (CounterRow& row : bundle.counters) row.entity = rows(row.entity);
     if (first) {
       bundle.telemetry = earlier.telemetry;
-      for (TelemetryTable& table : bundle.telemetry) table.entity = rows(table.entity);
+      rows.move(bundle.telemetry.entity);
       bundle.flags = earlier.flags;
       for (FlagRow& row : bundle.flags) row.entity = rows(row.entity);
       bundle.selftest = earlier.selftest;

@@ -9,6 +9,7 @@
 #include "results/checker.hpp"
 #include "results/reader.hpp"
 #include "results/schema.hpp"
+#include "results/telemetry_io.hpp"
 #include "results/text.hpp"
 
 namespace assay::results {
@@ -28,16 +29,16 @@ class FileChecker : public Checker {
     attributes(file_, "/", schema_.attributes);
     const bool judged = h5::has_link(file_, "/verdict");
     const auto wanted = [&](const std::string& path) { return judged || !path.starts_with("/verdict"); };
-    const bool sampled = h5::has_link(file_, schema_.telemetry.path);
+    const bool sampled = h5::has_link(file_, telemetry_group);
     for (const TableSpec& table : schema_.tables) {
-      if (table.path.starts_with(schema_.telemetry.path) && !sampled) continue;
+      if (table.path.starts_with(telemetry_group) && !sampled) continue;
       if (wanted(table.path)) check_table(table, table.path);
     }
     for (const TextSpec& text : schema_.texts) {
       if (wanted(text.path)) check_text(text.path);
     }
     check_inventory();
-    if (sampled) guard(schema_.telemetry.path, [&] { check_telemetry(); });
+    if (sampled) guard(telemetry_group, [&] { check_telemetry(); });
     if (judged) guard("/verdict", [&] { check_verdict(); });
   }
 
@@ -76,12 +77,14 @@ class FileChecker : public Checker {
   }
 
   void check_telemetry() {
-    const std::string& top = schema_.telemetry.path;
-    for (const std::string& name : h5::children(h5::open_group(file_, top))) {
-      const std::string path = top + "/" + name;
-      if (std::ranges::any_of(schema_.tables, [&](const TableSpec& table) { return table.path == path; }))
-        continue;
-      check_open_table(schema_.telemetry, path);
+    TableSpec of_one = schema_.telemetry;
+    std::erase_if(of_one.columns, [](const Field& field) { return field.refers; });
+    for (const std::string& name : h5::children(h5::open_group(file_, telemetry_group))) {
+      const std::string path = std::string(telemetry_group) + "/" + name;
+      if (path == telemetry_flags) continue;
+      const bool before = is_of_one_entity(file_, path);
+      check_open_table(before ? of_one : schema_.telemetry, path);
+      if (!before) continue;
       guard(path, [&] {
         std::int32_t row = -1;
         h5::get(h5::open_group(file_, path), "entity", h5::Type::int32, &row);

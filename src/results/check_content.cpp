@@ -23,11 +23,6 @@ constexpr std::int32_t most_blocks = 1'000'000;
 constexpr double same_time_s =
     1e-3;  ///< samples of one part follow each other; so much may clocks be read in another order
 
-int minor_of(const std::string& version) {
-  const auto dot = version.find('.');
-  return dot == std::string::npos ? 0 : std::atoi(version.c_str() + dot + 1);
-}
-
 void check_unit(const std::string& unit, const std::string& where) {
   if (!is_unit(unit)) throw Error(ErrorKind::data, "unknown unit \"" + unit + "\" of " + where);
 }
@@ -106,7 +101,7 @@ std::int32_t backward_row(const CaseData& c) {
 }  // namespace
 
 void check_words(const Results& r, const std::string& schema_version) {
-  if (minor_of(schema_version) > minor_of(Schema::get().version)) return;
+  if (Schema::get().is_later(schema_version)) return;
   const std::vector<Json>& kinds = Schema::get().values.at("entity_kind");
   for (std::size_t i = 0; i < r.entities.size(); ++i)
     check_kind(kinds, r.entities[i].kind, "row " + std::to_string(i) + " of /entities");

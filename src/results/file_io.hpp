@@ -22,7 +22,7 @@ struct FileContent {
   const std::vector<Entity>& entities;
   const std::vector<Miscompare>& errors;
   const std::vector<CounterRow>& counters;
-  const std::vector<TelemetryTable>& telemetry;
+  const TelemetryTable& telemetry;
   const std::vector<FlagRow>& flags;
   const std::vector<EventRow>& events;
   const std::vector<SelftestRow>& selftest;

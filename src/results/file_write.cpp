@@ -103,7 +103,7 @@ void write_file(const Path& path, const FileContent& content) {
     write_table(file, "/entities", content.entities, true);
     write_table(file, "/errors", content.errors, true);
     write_table(file, "/counters", content.counters, true);
-    write_telemetry(file, content.telemetry, content.flags, &content.entities);
+    write_telemetry(file, content.telemetry, content.flags, true);
     write_table(file, "/events", content.events, true);
     write_table(file, "/selftest", content.selftest, true);
     if (content.verdict != nullptr) write_verdict(file, *content.verdict);

@@ -95,8 +95,8 @@ hid_t plain_creation() {
 
 /// Level 1 of deflate: higher ones take several times as long for 2 % less, the last bits of samples are
 /// noise. None for what is too small to be packed.
-Id packed_creation(const std::vector<std::size_t>& shape, std::size_t value_bytes) {
-  constexpr std::size_t chunk_values = std::size_t{1} << 16;
+Id packed_creation(const std::vector<std::size_t>& shape, std::size_t value_bytes,
+                   std::size_t chunk_values = std::size_t{1} << 16) {
   std::size_t values = shape.empty() ? 0 : 1, row = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     values *= shape[d];
@@ -124,6 +124,26 @@ Id group_creation() {
   check(H5Pset_attr_phase_change(creation, 64, 48), "group creation");
   keep_no_times(creation);
   return creation;
+}
+
+/// Filled up with zeros, which no text holds.
+Id fixed_string_type(std::size_t length) {
+  Id type(check(H5Tcopy(H5T_C_S1), "string type"));
+  check(H5Tset_size(type, length), "string type");
+  check(H5Tset_strpad(type, H5T_STR_NULLPAD), "string type");
+  check(H5Tset_cset(type, H5T_CSET_UTF8), "string type");
+  return type;
+}
+
+/// The length that all get, or 0 where each keeps its own: HDF5 stores these unpacked, and each with 32 bytes
+/// more. One long text among short ones would make all long.
+std::size_t packed_length(std::size_t count, const std::function<std::string(std::size_t)>& text) {
+  constexpr std::size_t long_text = 256;
+  if (count < packed_from_texts || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) return 0;
+  std::size_t longest = 1;
+  for (std::size_t i = 0; i < count && longest <= long_text; ++i)
+    longest = std::max(longest, clean_text(text(i)).size());
+  return longest <= long_text ? longest : 0;
 }
 
 Id new_attribute(hid_t object, const std::string& name, hid_t type) {
@@ -212,23 +232,35 @@ Id create_dataset(hid_t parent, const std::string& name, Type type, const std::v
 
 Id create_strings(hid_t parent, const std::string& name, std::size_t count,
                   const std::function<std::string(std::size_t)>& text) {
-  constexpr std::size_t most_at_once = 4096;
-  const hid_t type = string_type();
+  constexpr std::size_t most_at_once =
+      4096;  // of a chunk too: one that is not written at once is unpacked again
+  const std::size_t length = packed_length(count, text);
+  const Id fixed = length > 0 ? fixed_string_type(length) : Id(),
+           chunks = length > 0 ? packed_creation({count}, length, most_at_once) : Id();
+  const hid_t type = fixed.valid() ? fixed : string_type();
+  const hid_t creation = chunks.valid() ? chunks : plain_creation();
   const Id space = space_of({count});
-  Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, plain_creation(), H5P_DEFAULT),
+  Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT),
                "cannot make dataset " + name));
   std::vector<std::string> cleaned;
   std::vector<const char*> pointers;
+  std::string characters;
   for (std::size_t first = 0; first < count; first += cleaned.size()) {
     cleaned.clear();
-    pointers.clear();
     for (std::size_t i = first; i < std::min(count, first + most_at_once); ++i)
       cleaned.push_back(clean_text(text(i)));
-    for (const std::string& value : cleaned) pointers.push_back(value.c_str());
-    const hsize_t begin = first, length = cleaned.size();
+    if (length > 0) {
+      characters.assign(cleaned.size() * length, '\0');
+      for (std::size_t i = 0; i < cleaned.size(); ++i) cleaned[i].copy(&characters[i * length], length);
+    } else {
+      pointers.clear();
+      for (const std::string& value : cleaned) pointers.push_back(value.c_str());
+    }
+    const hsize_t begin = first, rows = cleaned.size();
     const Id memory = space_of({cleaned.size()});
-    check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &length, nullptr), name);
-    check(H5Dwrite(set, type, memory, space, H5P_DEFAULT, pointers.data()), "cannot write dataset " + name);
+    check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &rows, nullptr), name);
+    const void* data = length > 0 ? static_cast<const void*>(characters.data()) : pointers.data();
+    check(H5Dwrite(set, type, memory, space, H5P_DEFAULT, data), "cannot write dataset " + name);
   }
   return set;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,8 @@ Id create_group(hid_t parent, const std::string& name);
 /// `packed`: in chunks, shuffled and deflated, from `packed_from_bytes` on.
 Id create_dataset(hid_t parent, const std::string& name, Type type, const std::vector<std::size_t>& shape,
                   const void* data, bool packed = false);
-/// `count` texts, which `text` gives one by one: a copy of all names of a large machine would not fit.
+/// `count` texts, which `text` gives one by one, and more than once: a copy of all names of a large machine
+/// would not fit. Of the same length and packed where there are many and none is long.
 Id create_strings(hid_t parent, const std::string& name, std::size_t count,
                   const std::function<std::string(std::size_t)>& text);
 void create_text(hid_t parent, const std::string& name, const std::string& text);
@@ -175,6 +177,9 @@ void read(hid_t dataset, const std::string& name, Type type, void* data);
 /// nothing where they do not.
 std::optional<std::uint64_t> plain_offset(hid_t dataset, Type type, std::uint64_t file_bytes);
 std::vector<std::string> read_strings(hid_t dataset, const std::string& name, const Limits& limits);
+/// The same, without a copy of them all: `each` gets the place and the text of each.
+void read_strings(hid_t dataset, const std::string& name, const Limits& limits,
+                  const std::function<void(std::size_t, std::string_view)>& each);
 
 std::string get_string(hid_t object, const std::string& name, const Limits& limits);
 void get(hid_t object, const std::string& name, Type type, void* value);

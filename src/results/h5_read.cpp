@@ -152,7 +152,7 @@ std::vector<std::string> attributes(hid_t object) {
 Stored stored_type(hid_t type) {
   const H5T_class_t kind = H5Tget_class(type);
   const std::size_t size = H5Tget_size(type);
-  if (kind == H5T_STRING) return H5Tis_variable_str(type) > 0 ? Stored::string : Stored::other;
+  if (kind == H5T_STRING) return Stored::string;
   if (kind == H5T_FLOAT) return size == 8 ? Stored::float64 : Stored::other;
   if (kind != H5T_INTEGER) return Stored::other;
   const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
@@ -166,7 +166,9 @@ Stored attribute_type(hid_t object, const std::string& name) {
   const Id attribute = open_attribute(object, name);
   const Id space(check(H5Aget_space(attribute), name));
   if (H5Sget_simple_extent_type(space) != H5S_SCALAR) return Stored::other;
-  return stored_type(Id(check(H5Aget_type(attribute), name)));
+  const Id type(check(H5Aget_type(attribute), name));
+  const bool fixed = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) <= 0;
+  return fixed ? Stored::other : stored_type(type);
 }
 
 const char* to_string(Stored stored) noexcept {
@@ -185,11 +187,12 @@ std::vector<std::size_t> shape(hid_t dataset) {
 
 std::vector<std::size_t> check_dataset(hid_t dataset, const std::string& name, Type type,
                                        const Limits& limits) {
-  const Stored stored = stored_type(Id(check(H5Dget_type(dataset), name)));
+  const Id its(check(H5Dget_type(dataset), name));
+  const Stored stored = stored_type(its);
   if (!same(stored, type))
     bad("dataset " + name + " holds " + to_string(stored) + ", not " + to_string(type));
   std::vector<std::size_t> dims = shape(dataset);
-  const std::uint64_t bytes = product(dims) * std::uint64_t{size_of(type)};
+  const std::uint64_t bytes = product(dims) * std::uint64_t{H5Tget_size(its)};
   const Id creation(check(H5Dget_create_plist(dataset), name));
   const H5D_layout_t layout = H5Pget_layout(creation);
   if (layout == H5D_VIRTUAL || (layout == H5D_CONTIGUOUS && H5Pget_external_count(creation) > 0)) {
@@ -221,19 +224,54 @@ std::optional<std::uint64_t> plain_offset(hid_t dataset, Type type, std::uint64_
   return offset;
 }
 
-std::vector<std::string> read_strings(hid_t dataset, const std::string& name, const Limits& limits) {
-  const std::size_t n = product(check_dataset(dataset, name, Type::string, limits));
+namespace {
+
+using EachText = std::function<void(std::size_t, std::string_view)>;
+
+/// Of one length, piece by piece.
+void read_fixed_strings(hid_t dataset, hid_t type, const std::string& name, std::size_t n,
+                        const EachText& each) {
+  const std::size_t length = H5Tget_size(type),
+                    most = std::max<std::size_t>(1, (std::size_t{1} << 22) / length);
+  std::string characters;
+  const Id space(check(H5Dget_space(dataset), name));
+  for (std::size_t first = 0; first < n; first += most) {
+    const hsize_t begin = first, rows = std::min(most, n - first);
+    characters.resize(rows * length);
+    const Id memory(check(H5Screate_simple(1, &rows, nullptr), name));
+    check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &rows, nullptr), name);
+    check(H5Dread(dataset, type, memory, space, H5P_DEFAULT, characters.data()),
+          "cannot read dataset " + name);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::string_view text(&characters[i * length], length);
+      each(first + i, text.substr(0, text.find('\0')));
+    }
+  }
+}
+
+}  // namespace
+
+void read_strings(hid_t dataset, const std::string& name, const Limits& limits, const EachText& each) {
+  const auto dims = check_dataset(dataset, name, Type::string, limits);
+  const std::size_t n = product(dims);
+  if (n == 0) return;
+  const Id its(check(H5Dget_type(dataset), name));
+  if (H5Tis_variable_str(its) <= 0) {
+    if (dims.size() != 1) bad("dataset " + name + " is not one-dimensional");
+    return read_fixed_strings(dataset, its, name, n, each);
+  }
   std::vector<char*> pointers(n, nullptr);
-  if (n == 0) return {};
   Arena arena(limits.file_bytes + 64 * n);
   const Id transfer(check(H5Pcreate(H5P_DATASET_XFER), "transfer"));
   check(H5Pset_vlen_mem_manager(transfer, Arena::take, &arena, Arena::give, &arena), "transfer");
   const Id type = mutable_string_type();
   check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, transfer, pointers.data()), "cannot read dataset " + name);
-  std::vector<std::string> out(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    if (pointers[i] != nullptr) out[i] = pointers[i];
-  }
+  for (std::size_t i = 0; i < n; ++i) each(i, pointers[i] != nullptr ? pointers[i] : "");
+}
+
+std::vector<std::string> read_strings(hid_t dataset, const std::string& name, const Limits& limits) {
+  std::vector<std::string> out;
+  read_strings(dataset, name, limits, [&](std::size_t, std::string_view text) { out.emplace_back(text); });
   return out;
 }
 

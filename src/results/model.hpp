@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/interned.hpp"
 #include "base/json.hpp"
 #include "results/metric_spec.hpp"
 #include "results/values.hpp"
@@ -123,9 +124,9 @@ struct Miscompare {
 
 /// before/after NaN: `unsupported` if both, `unreadable` if only `after`.
 struct CounterRow {
-  std::string case_path;
+  Interned case_path;
   std::int32_t entity = -1;
-  std::string counter;
+  Interned counter;
   double before = not_taken, after = not_taken;
 };
 
@@ -137,12 +138,16 @@ struct EventRow {
       {};  ///< of a launch event: missing, uncovered, ...; always there after reading a file
 };
 
-/// What was sampled of one entity while cases ran: clocks, power, temperatures.
+/// What was sampled of nodes and GPUs while cases ran: clocks, power, temperatures. The rows of an entity are
+/// in the order of time.
 struct TelemetryTable {
-  std::int32_t entity = -1;
+  std::vector<std::int32_t> entity;
   std::vector<double> t;                              ///< seconds since run start
   std::map<std::string, std::vector<double>> number;  ///< by quantity, as long as t; NaN = not told
   std::map<std::string, std::string> unit;
+
+  /// A quantity that one of them lacks is NaN there.
+  void append(TelemetryTable&& more);
 };
 
 /// A state that changed: value 1 = set, 0 = cleared.
@@ -241,7 +246,7 @@ struct Results {
   std::vector<CaseData> cases;
   std::vector<Miscompare> errors;
   std::vector<CounterRow> counters;
-  std::vector<TelemetryTable> telemetry;  ///< one per entity
+  TelemetryTable telemetry;
   std::vector<FlagRow> flags;
   std::vector<EventRow> events;
   std::vector<SelftestRow> selftest;

@@ -9,4 +9,7 @@ namespace assay::results {
 /// chunks takes 2 KiB.
 inline constexpr std::size_t packed_from_bytes = std::size_t{64} << 10;
 
+/// From so many texts on they are of one length, and packed.
+inline constexpr std::size_t packed_from_texts = 2000;
+
 }  // namespace assay::results

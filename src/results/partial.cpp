@@ -148,9 +148,7 @@ std::size_t bytes_of(const CaseBundle& bundle) {
   std::size_t bytes = bundle.data.t.size() * sizeof(double);
   for (const Metric& m : bundle.data.metrics) bytes += m.values.size() * sizeof(double);
   for (const IntegerArray& a : bundle.data.arrays) bytes += a.values.size() * sizeof(std::uint64_t);
-  for (const TelemetryTable& t : bundle.telemetry)
-    bytes += t.t.size() * (t.number.size() + 1) * sizeof(double);
-  return bytes;
+  return bytes + bundle.telemetry.t.size() * (bundle.telemetry.number.size() + 2) * sizeof(double);
 }
 
 void fill(hid_t file, const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
@@ -167,7 +165,7 @@ void fill(hid_t file, const CaseBundle& bundle, std::int64_t sequence, std::size
   table("/errors", bundle.errors);
   table("/counters", bundle.counters);
   table("/selftest", bundle.selftest);
-  write_telemetry(file, bundle.telemetry, bundle.flags, nullptr);
+  write_telemetry(file, bundle.telemetry, bundle.flags, false);
 }
 
 std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
@@ -335,11 +333,10 @@ bool PartialReader::acceptable(CaseBundle& bundle, const Path& path) {
     skip_file(path, ": " + bundle.data.path() + ": " + problem);
     return false;
   }
-  std::erase_if(bundle.telemetry, [&](const TelemetryTable& table) {
-    const std::string problem = telemetry_problem(table, entities.size());
-    if (!problem.empty()) note_damage(path.filename().string() + ": " + problem);
-    return !problem.empty();
-  });
+  if (const std::string problem = telemetry_problem(bundle.telemetry, entities.size()); !problem.empty()) {
+    note_damage(path.filename().string() + ": " + problem);
+    bundle.telemetry = {};
+  }
   return true;
 }
 
@@ -355,11 +352,7 @@ void PartialReader::take(StoredBundle&& stored, const Path& path, const Each& ea
   if (!acceptable(bundle, path)) return;
   file_of.emplace(bundle.data.path(), path);
   if (each_file) each_file(path, stored);
-  for (TelemetryTable& table : bundle.telemetry) {
-    const auto [at, first] = telemetry_of_.try_emplace(table.entity, telemetry.size());
-    if (first) telemetry.emplace_back().entity = table.entity;
-    append(telemetry[at->second], std::move(table));
-  }
+  telemetry.append(std::move(bundle.telemetry));
   move_to(bundle.errors, errors);
   move_to(bundle.counters, counters);
   move_to(bundle.flags, flags);

@@ -71,7 +71,7 @@ class PartialReader {
   std::vector<Entity> entities;
   std::vector<Miscompare> errors;
   std::vector<CounterRow> counters;
-  std::vector<TelemetryTable> telemetry;
+  TelemetryTable telemetry;
   std::vector<FlagRow> flags;
   std::vector<SelftestRow> selftest;
   std::string last_ended;  ///< time of the last case
@@ -95,7 +95,6 @@ class PartialReader {
   Trust trust_;
   std::shared_ptr<ValueCache> cache_;
   std::uint64_t placeable_ = 0;  ///< rows without content that may still be added for lost ones
-  std::unordered_map<std::int32_t, std::size_t> telemetry_of_;  ///< entity -> index of its table
 };
 
 /// The files of the cases by their numbers (longer ones are later), damaged ones included.

@@ -8,6 +8,9 @@ namespace assay::results {
 namespace {
 
 void tidy(std::string& text) { text = printable(std::move(text), true); }
+void tidy(Interned& text) {
+  if (std::string tidied = printable(text.str(), true); text != tidied) text = tidied;
+}
 void tidy(std::vector<std::string>& texts) {
   for (std::string& text : texts) tidy(text);
 }

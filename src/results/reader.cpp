@@ -106,7 +106,7 @@ void check_references(const Results& r) {
   }
   for (const Miscompare& e : r.errors) check(e.entity, -1, "/errors/entity");
   for (const CounterRow& c : r.counters) check(c.entity, -1, "/counters/entity");
-  for (const TelemetryTable& t : r.telemetry) check(t.entity, 0, "/telemetry");
+  for (const std::int32_t row : r.telemetry.entity) check(row, 0, "/telemetry");
   for (const FlagRow& f : r.flags) check(f.entity, -1, "/telemetry/flags/entity");
   for (const EventRow& e : r.events) check(e.entity, -1, "/events/entity");
   for (const SelftestRow& s : r.selftest) check(s.entity, -1, "/selftest/entity");
@@ -170,9 +170,9 @@ OpenFile open_results(const InputFile& input, const CheckedFile& checked) {
     bad("is no results file of assay");
   }
   const std::string version = h5::get_string(file.id, "schema_version", file.limits);
-  if (version.substr(0, version.find('.')) != std::to_string(schema.major)) {
-    bad("has schema version " + version + ", and this assay reads " + std::to_string(schema.major) + ".x");
-  }
+  if (!schema.reads(version))
+    bad("has schema version " + version + ", and this assay reads up to " + std::to_string(schema.major) +
+        ".x");
   return file;
 }
 

@@ -2,6 +2,7 @@
 #include "results/schema.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "results/schema_model.hpp"
 
@@ -16,6 +17,12 @@ const Field& named(const std::vector<Field>& fields, const std::string& name, co
   const auto at = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
   if (at == fields.end()) unknown(where + "/" + name);
   return *at;
+}
+
+/// Major and minor; 0 for what is no number.
+std::pair<int, int> numbers_of(const std::string& version) {
+  const auto dot = version.find('.');
+  return {std::atoi(version.c_str()), dot == std::string::npos ? 0 : std::atoi(version.c_str() + dot + 1)};
 }
 
 Field field(const Json& json, const std::map<std::string, std::vector<Json>>& values) {
@@ -82,6 +89,13 @@ const Field& Schema::case_dataset(const std::string& name) const {
 bool Schema::reserved(const std::string& name) const {
   return std::find(reserved_names.begin(), reserved_names.end(), name) != reserved_names.end();
 }
+
+bool Schema::reads(const std::string& version) const {
+  const int its = numbers_of(version).first;
+  return its >= 1 && its <= major;
+}
+
+bool Schema::is_later(const std::string& other) const { return numbers_of(other) > numbers_of(version); }
 
 bool is_unit(const std::string& unit) {
   const auto& units = Schema::get().units;

@@ -82,12 +82,19 @@ h5::Id TableReader::open(const std::string& column) const {
   return h5::open_dataset(group_, column);
 }
 
-std::vector<std::string> TableReader::strings(const std::string& column) const {
+void TableReader::strings(const std::string& column,
+                          const std::function<void(std::size_t, std::string_view)>& each) const {
   const h5::Id set = open(column);
   const std::string name = path_ + "/" + column;
   if (h5::shape(set) != std::vector<std::size_t>{rows_})
     throw Error(ErrorKind::data, "dataset " + name + " has another length than row");
-  return h5::read_strings(set, name, limits_);
+  h5::read_strings(set, name, limits_, each);
+}
+
+std::vector<std::string> TableReader::strings(const std::string& column) const {
+  std::vector<std::string> out;
+  strings(column, [&](std::size_t, std::string_view text) { out.emplace_back(text); });
+  return out;
 }
 
 void TableReader::numbers(const std::string& column, h5::Type type, void* values) const {

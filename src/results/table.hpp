@@ -48,6 +48,8 @@ class TableReader {
   std::size_t rows() const noexcept { return rows_; }
   bool has(const std::string& column) const { return h5::has_link(group_, column); }
   std::vector<std::string> strings(const std::string& column) const;
+  void strings(const std::string& column,
+               const std::function<void(std::size_t, std::string_view)>& each) const;
   void numbers(const std::string& column, h5::Type type, void* values) const;
   h5::Id open(const std::string& column) const;
   std::vector<std::string> columns() const;  ///< without `row`
@@ -108,14 +110,10 @@ T from_number(Number<stored_as<T>()> number) {
 template <class Row>
 void write_columns(TableWriter& table, const std::vector<Row>& rows) {
   describe(Of<Row>{}, [&]<class T>(const char* name, T Row::*member) {
-    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>) {
-      table.strings(name, [&](std::size_t i) {
-        if constexpr (std::is_same_v<T, std::string>) {
-          return rows[i].*member;
-        } else {
-          return join_members(rows[i].*member);
-        }
-      });
+    if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      table.strings(name, [&](std::size_t i) { return join_members(rows[i].*member); });
+    } else if constexpr (std::is_convertible_v<T, std::string>) {
+      table.strings(name, [&](std::size_t i) -> std::string { return rows[i].*member; });
     } else {
       std::vector<detail::Number<detail::stored_as<T>()>> values;
       values.reserve(rows.size());
@@ -145,15 +143,18 @@ std::vector<Row> read_table(hid_t file, const std::string& path, const h5::Limit
   describe(Of<Row>{}, [&]<class T>(const char* name, T Row::*member) {
     // A column that came with a later minor version: the rows keep what they are made with.
     if (!spec.column(name).required && !table.has(name)) return;
-    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>) {
-      std::vector<std::string> values = table.strings(name);
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        if constexpr (std::is_same_v<T, std::string>) {
-          rows[i].*member = std::move(values[i]);
-        } else {
-          rows[i].*member = split_members(values[i]);
-        }
-      }
+    if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      table.strings(name, [&](std::size_t i, std::string_view text) {
+        rows[i].*member = split_members(std::string(text));
+      });
+    } else if constexpr (std::is_convertible_v<T, std::string>) {
+      // Rows that follow each other often have the same text.
+      table.strings(name, [&](std::size_t i, std::string_view text) {
+        if (i > 0 && rows[i - 1].*member == text)
+          rows[i].*member = rows[i - 1].*member;
+        else
+          rows[i].*member = T(text);
+      });
     } else {
       std::vector<detail::Number<detail::stored_as<T>()>> values(rows.size());
       table.numbers(name, detail::stored_as<T>(), values.data());

@@ -2,7 +2,6 @@
 #include "results/telemetry_io.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.hpp"
 #include "results/schema.hpp"
@@ -12,41 +11,55 @@
 namespace assay::results {
 namespace {
 
-/// node07/gpu3 -> node07.gpu3: a name without levels.
-std::string table_name(const TelemetryTable& table, const std::vector<Entity>* entities,
-                       std::set<std::string>& used) {
-  const auto row = static_cast<std::size_t>(table.entity);
-  std::string name = entities != nullptr && row < entities->size() ? clean_text((*entities)[row].name)
-                                                                   : std::to_string(table.entity);
-  std::replace(name.begin(), name.end(), '/', '.');
-  std::size_t most = std::min<std::size_t>(name.size(), 60);
-  // Not within a character of several bytes.
-  while (most < name.size() && (static_cast<unsigned char>(name[most]) & 0xc0U) == 0x80) --most;
-  const std::string begin = name.substr(0, most);
-  for (std::size_t number = used.size(); !is_column_name(name) || !used.insert(name).second; ++number)
-    name = begin + "~" + std::to_string(number);
-  return name;
+TelemetryTable read_samples(hid_t file, const h5::Limits& limits, const std::string& path) {
+  const TableReader reader(file, path, limits);
+  TelemetryTable table;
+  table.entity.resize(reader.rows());
+  table.t.resize(reader.rows());
+  if (is_of_one_entity(file, path)) {
+    std::int32_t row = -1;
+    h5::get(h5::open_group(file, path), "entity", h5::Type::int32, &row);
+    std::ranges::fill(table.entity, row);
+  } else {
+    reader.numbers("entity", h5::Type::int32, table.entity.data());
+  }
+  reader.numbers("t", h5::Type::float64, table.t.data());
+  for (const std::string& column : reader.columns()) {
+    const h5::Id set = reader.open(column);
+    if (column == "t" || h5::stored_type(h5::Id(h5::check(H5Dget_type(set), column))) != h5::Stored::float64)
+      continue;
+    if (!h5::has_attribute(set, "unit"))
+      throw Error(ErrorKind::data, "missing unit of " + path + "/" + column);
+    table.number[column].resize(reader.rows());
+    reader.numbers(column, h5::Type::float64, table.number[column].data());
+    table.unit[column] = h5::get_string(set, "unit", limits);
+  }
+  return table;
 }
 
 }  // namespace
 
-void append(TelemetryTable& all, TelemetryTable&& one) {
-  const std::size_t before = all.t.size(), after = before + one.t.size();
-  all.t.insert(all.t.end(), one.t.begin(), one.t.end());
-  for (auto& [name, values] : one.number) {
-    auto& column = all.number[name];
+void TelemetryTable::append(TelemetryTable&& more) {
+  const std::size_t before = t.size(), after = before + more.t.size();
+  entity.insert(entity.end(), more.entity.begin(), more.entity.end());
+  t.insert(t.end(), more.t.begin(), more.t.end());
+  for (auto& [name, values] : more.number) {
+    auto& column = number[name];
     column.resize(before, not_taken);
     column.insert(column.end(), values.begin(), values.end());
-    all.unit.emplace(name, one.unit[name]);
+    unit.emplace(name, more.unit[name]);
   }
-  for (auto& [name, values] : all.number) values.resize(after, not_taken);
+  for (auto& [name, values] : number) values.resize(after, not_taken);
 }
 
 std::string telemetry_problem(const TelemetryTable& table, std::size_t entities) {
-  if (table.entity < 0 || static_cast<std::size_t>(table.entity) >= entities)
+  if (std::ranges::any_of(table.entity, [&](std::int32_t row) {
+        return row < 0 || static_cast<std::size_t>(row) >= entities;
+      }))
     return "telemetry refers to no row of /entities";
+  if (table.entity.size() != table.t.size()) return "telemetry entity has another length than t";
   for (const auto& [name, values] : table.number) {
-    if (!is_column_name(name) || name == "t" || name == "row")
+    if (!is_column_name(name) || name == "t" || name == "row" || name == "entity")
       return "telemetry cannot have a column \"" + name + "\"";
     if (values.size() != table.t.size()) return "telemetry " + name + " has another length than t";
     const auto unit = table.unit.find(name);
@@ -56,55 +69,34 @@ std::string telemetry_problem(const TelemetryTable& table, std::size_t entities)
   return "";
 }
 
-void write_telemetry(hid_t file, const std::vector<TelemetryTable>& tables, const std::vector<FlagRow>& flags,
-                     const std::vector<Entity>* entities) {
-  if (tables.empty() && flags.empty()) return;
-  const bool scales = entities != nullptr;
+void write_telemetry(hid_t file, const TelemetryTable& table, const std::vector<FlagRow>& flags,
+                     bool scales) {
+  if (table.t.empty() && flags.empty()) return;
   const TableSpec& spec = Schema::get().telemetry;
-  const h5::Id group = h5::create_group(file, spec.path);
-  std::set<std::string> used{telemetry_flags};
-  for (const TelemetryTable& table : tables) {
-    const std::string name = table_name(table, entities, used);
-    TableWriter writer(group, spec, name, table.t.size(), scales);
-    writer.numbers("t", h5::Type::float64, table.t.data());
-    for (const auto& [column, values] : table.number)
-      writer.extra_numbers(column, table.unit.at(column), values);
-    writer.finish();
-    h5::put(h5::open_group(group, name), "entity", table.entity);
-  }
-  write_table(file, spec.path + "/" + telemetry_flags, flags, scales);
+  h5::create_group(file, telemetry_group);
+  TableWriter writer(file, spec, spec.path, table.t.size(), scales);
+  writer.numbers("t", h5::Type::float64, table.t.data());
+  writer.numbers("entity", h5::Type::int32, table.entity.data());
+  for (const auto& [column, values] : table.number)
+    writer.extra_numbers(column, table.unit.at(column), values);
+  writer.finish();
+  write_table(file, telemetry_flags, flags, scales);
 }
 
-void read_telemetry(hid_t file, const h5::Limits& limits, std::vector<TelemetryTable>& tables,
+bool is_of_one_entity(hid_t file, const std::string& path) {
+  return h5::has_attribute(h5::open_group(file, path), "entity");
+}
+
+void read_telemetry(hid_t file, const h5::Limits& limits, TelemetryTable& table,
                     std::vector<FlagRow>& flags) {
-  const std::string& top = Schema::get().telemetry.path;
-  if (!h5::is_group(file, top)) return;
-  for (const std::string& name : h5::children(h5::open_group(file, top))) {
-    const std::string path = top + "/" + name;
-    if (name == telemetry_flags) {
+  if (!h5::is_group(file, telemetry_group)) return;
+  for (const std::string& name : h5::children(h5::open_group(file, telemetry_group))) {
+    const std::string path = std::string(telemetry_group) + "/" + name;
+    if (path == telemetry_flags)
       flags = read_table<FlagRow>(file, path, limits);
-      continue;
-    }
-    const TableReader reader(file, path, limits);
-    TelemetryTable table;
-    h5::get(h5::open_group(file, path), "entity", h5::Type::int32, &table.entity);
-    table.t.resize(reader.rows());
-    reader.numbers("t", h5::Type::float64, table.t.data());
-    for (const std::string& column : reader.columns()) {
-      const h5::Id set = reader.open(column);
-      if (column == "t" ||
-          h5::stored_type(h5::Id(h5::check(H5Dget_type(set), column))) != h5::Stored::float64)
-        continue;
-      if (!h5::has_attribute(set, "unit"))
-        throw Error(ErrorKind::data, "missing unit of " + path + "/" + column);
-      table.number[column].resize(reader.rows());
-      reader.numbers(column, h5::Type::float64, table.number[column].data());
-      table.unit[column] = h5::get_string(set, "unit", limits);
-    }
-    tables.push_back(std::move(table));
+    else if (path == Schema::get().telemetry.path || is_of_one_entity(file, path))
+      table.append(read_samples(file, limits, path));
   }
-  std::stable_sort(tables.begin(), tables.end(),
-                   [](const auto& a, const auto& b) { return a.entity < b.entity; });
 }
 
 }  // namespace assay::results

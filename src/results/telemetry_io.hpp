@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /telemetry: a table per entity, and the flags of all of them. Private to src/results.
+// /telemetry: the samples of all entities in one table, and their flags in another. Private to src/results.
 #pragma once
 
 #include <string>
@@ -10,21 +10,18 @@
 
 namespace assay::results {
 
-/// Appends what a case brought of an entity to what is there; a quantity that one of them lacks is NaN there.
-void append(TelemetryTable& all, TelemetryTable&& one);
-
-/// A message when lengths, names, units or the entity are wrong, else empty.
+/// A message when lengths, names, units or an entity are wrong, else empty.
 std::string telemetry_problem(const TelemetryTable& table, std::size_t entities);
 
-/// Makes /telemetry, where there is any. The tables are named after their entities; without these (in the
-/// file of a case) by number.
-void write_telemetry(hid_t file, const std::vector<TelemetryTable>& tables, const std::vector<FlagRow>& flags,
-                     const std::vector<Entity>* entities);
+/// Makes /telemetry, where there is any. `scales` as for TableWriter.
+void write_telemetry(hid_t file, const TelemetryTable& table, const std::vector<FlagRow>& flags, bool scales);
 
-/// Both empty where there is none.
-void read_telemetry(hid_t file, const h5::Limits& limits, std::vector<TelemetryTable>& tables,
-                    std::vector<FlagRow>& flags);
+/// Both empty where there is none. Files before schema 2.0 have one table for each entity.
+void read_telemetry(hid_t file, const h5::Limits& limits, TelemetryTable& table, std::vector<FlagRow>& flags);
 
-inline constexpr const char* telemetry_flags = "flags";  ///< table below /telemetry that is of no entity
+inline constexpr const char *telemetry_group = "/telemetry", *telemetry_flags = "/telemetry/flags";
+
+/// Whether it is the table of one entity, from before schema 2.0: its row is an attribute.
+bool is_of_one_entity(hid_t file, const std::string& path);
 
 }  // namespace assay::results

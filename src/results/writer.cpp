@@ -281,8 +281,8 @@ void Writer::add_case(const CaseBundle& bundle) {
   if (impl_->names.contains(bundle.data.path())) wrong("the case was stored before");
   const std::size_t entities = impl_->entities + bundle.new_entities.size();
   if (const std::string problem = problem_of(bundle.data, entities); !problem.empty()) wrong(problem);
-  for (const TelemetryTable& table : bundle.telemetry)
-    if (const std::string problem = telemetry_problem(table, entities); !problem.empty()) wrong(problem);
+  if (const std::string problem = telemetry_problem(bundle.telemetry, entities); !problem.empty())
+    wrong(problem);
   impl_->check_owner();
   const auto write = [&](const Path& path) {
     write_bundle(path, bundle, impl_->next, impl_->entities,
@@ -340,9 +340,9 @@ void Writer::finish(const Results& results) {
       wrong(data.path() + ": " + problem);
     if (!impl_->names.insert(data.path()).second) wrong("duplicate " + data.path());
   }
-  for (const TelemetryTable& table : results.telemetry)
-    if (const std::string problem = telemetry_problem(table, results.entities.size()); !problem.empty())
-      wrong(problem);
+  if (const std::string problem = telemetry_problem(results.telemetry, results.entities.size());
+      !problem.empty())
+    wrong(problem);
   const auto info = [&] {
     RunInfo out = results.info;
     if (out.ended.empty()) out.ended = utc_now_iso();

@@ -17,7 +17,7 @@ struct CaseBundle {
   std::vector<Entity> new_entities;  ///< appended to /entities, first row = entities known before
   std::vector<Miscompare> errors;
   std::vector<CounterRow> counters;
-  std::vector<TelemetryTable> telemetry;  ///< of the time up to its end
+  TelemetryTable telemetry;  ///< of the time up to its end
   std::vector<FlagRow> flags;
   std::vector<SelftestRow> selftest;
 };

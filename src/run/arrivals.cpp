@@ -52,8 +52,9 @@ Arrivals::Ended Arrivals::end(const std::vector<int>& ranks, const std::vector<i
     if (arrival.shares_metrics && !record.rows_.empty() && !std::exchange(declared, true))
       record.metrics_ = metrics_;  // the first with rows declares them for all
     ended.unfired[place] = std::move(arrival.unfired);
-    for (const Json& row : Json::parse(arrival.counters)) ended.news.counters.push_back(row);
-    if (!arrival.telemetry.empty()) ended.news.telemetry.push_back(Json::parse(arrival.telemetry));
+    for (auto [from, to] : {std::pair(&arrival.counters, &ended.news.counters),
+                            std::pair(&arrival.telemetry, &ended.news.telemetry)})
+      if (!from->empty()) to->push_back(std::move(*from));
   }
   arrived_.clear();
   metrics_.clear();

@@ -45,7 +45,7 @@ ReadyFacts ready_facts_from(const std::string& text);
 /// Message of a rank about an ended case.
 struct CaseReport {
   std::string record;                ///< CaseRecord::serialize()
-  std::string counters;              ///< JSON rows of its node; "[]" elsewhere
+  std::string counters;              ///< JSON rows of its node; empty elsewhere and where there are none
   std::string telemetry;             ///< JSON of what was sampled on its node; empty elsewhere
   std::vector<std::string> unfired;  ///< injected faults without effect on this rank so far
 };
@@ -56,8 +56,8 @@ CaseReport case_report_from(const std::string& text);
 std::string bounded_text(CaseReport report, const std::string& who, const std::string& what,
                          std::size_t most_bytes);
 
-/// Adds the reading of a counter before and after the case that ended, as sent by a node leader.
-void add_counter(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
+/// Adds the readings of counters before and after the case that ended, as sent by a node leader.
+void add_counters(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 /// Adds what a node leader sampled to the case that ended.
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 

@@ -84,32 +84,30 @@ CaseReport case_report_from(const std::string& text) {
           head.at("unfired").get<std::vector<std::string>>()};
 }
 
-void add_counter(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
+void add_counters(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
   const auto reading = [](const Json& value) {
     return value.is_null() ? results::not_taken : value.get<double>();
   };
-  results::CounterRow counter;
-  counter.case_path = bundle.data.path();
-  counter.entity = entities.find(told.at(0), told.at(1));
-  counter.counter = told.at(2);
-  counter.before = reading(told.at(3));
-  counter.after = reading(told.at(4));
-  bundle.counters.push_back(std::move(counter));
+  const Interned path(bundle.data.path());
+  for (const Json& row : told)
+    bundle.counters.push_back({path, entities.find(row.at(0), row.at(1)), row.at(2).get<std::string>(),
+                               reading(row.at(3)), reading(row.at(4))});
 }
 
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
   for (const Json& series : told.at("series")) {
     results::TelemetryTable table;
-    table.entity = entities.find(series.at(0), series.at(1));
-    if (table.entity < 0) continue;
+    const std::int32_t entity = entities.find(series.at(0), series.at(1));
+    if (entity < 0) continue;
     table.t = series.at(2).get<std::vector<double>>();
+    table.entity.assign(table.t.size(), entity);
     for (const auto& [name, values] : series.at(3).items()) {
       auto& column = table.number[name];
       for (const Json& value : values)
         column.push_back(value.is_null() ? results::not_taken : value.get<double>());
       table.unit[name] = unit_of_quantity(name);
     }
-    bundle.telemetry.push_back(std::move(table));
+    bundle.telemetry.append(std::move(table));
   }
   for (const Json& flag : told.at("flags"))
     bundle.flags.push_back({flag.at(0), entities.find(flag.at(1), flag.at(2)), flag.at(3), flag.at(4)});

@@ -183,7 +183,7 @@ double case_bytes(const Case& c, const Columns& of) {
 
 std::uint64_t Plan::file_bytes() const {
   // Measured: a link in /entities, with the names of both its ends.
-  constexpr double link_bytes = 300;
+  const auto link_bytes = [](double count) { return count < results::packed_from_texts ? 300.0 : 30.0; };
   double required = 0, others = 0;
   struct Links {
     double most = 0;
@@ -194,7 +194,7 @@ std::uint64_t Plan::file_bytes() const {
     if (!c.not_applicable.empty()) continue;
     const auto known = columns.find(c.suite + " " + c.operation);
     double& sum = c.required ? required : others;
-    sum += case_bytes(c, known == columns.end() ? Columns() : known->second);
+    sum += case_bytes(c, known == columns.end() ? Columns() : known->second) + counter_bytes;
     if (c.entity_kind != "link") continue;
     Links& own = links[c.suite + " " + (c.links.empty() ? std::to_string(c.entities) : c.links)];
     own.most = std::max(own.most, static_cast<double>(c.entities));
@@ -202,11 +202,12 @@ std::uint64_t Plan::file_bytes() const {
   }
   const double wanted_s = expected_s() - required_s();
   const double share = wanted_s > 0 ? std::clamp((budget_s - required_s()) / wanted_s, 0.0, 1.0) : 0.0;
-  double rows = 0;
+  double names = 0;
   for (const auto& [name, of] : links)
-    rows += of.most * (of.required > 0 ? 1 : 1 - std::pow(1 - share, of.others));  // at least one case is run
+    names += of.most * link_bytes(of.most) *
+             (of.required > 0 ? 1 : 1 - std::pow(1 - share, of.others));  // at least one case is run
   return 64 * 1024 + telemetry_bytes + entity_bytes +
-         static_cast<std::uint64_t>(required + share * others + link_bytes * rows);
+         static_cast<std::uint64_t>(required + share * others + names);
 }
 
 double memory_fraction(const Config& config) {
@@ -256,6 +257,31 @@ std::vector<Case> cases_of(const Suite& suite, const PlanInput& input) {
   return cases;
 }
 
+/// What /entities, /inventory, /telemetry and /counters take, and which readings of telemetry are kept: the
+/// process of the results holds them all while it judges.
+void plan_bytes_of_nodes(Plan& plan, const Config& config, const Topology& topology) {
+  constexpr double most_samples = 4e6, columns_of_node = 4, columns_of_gpu = 10;
+  constexpr double nic_counters = 25, gpu_counters = 30, row_bytes = 12;  // packed; of the first case all
+  constexpr double nic_changes = 2, gpu_changes = 4;                      // of each case
+  constexpr std::uint64_t entity_bytes = 400;                             // with its row of the inventory
+  double columns = 0, series = 0;
+  for (const Node& node : topology.nodes) {
+    const auto gpus = static_cast<double>(node.gpus.size()), nics = static_cast<double>(node.nics.size());
+    columns += columns_of_node + columns_of_gpu * gpus;
+    series += 1 + gpus;
+    plan.entity_bytes += entity_bytes * (node.socket_pus.size() + node.numa.size() + node.dimms.size() +
+                                         node.nics.size() + node.gpus.size() + node.pci_links.size()) +
+                         static_cast<std::uint64_t>(row_bytes * (nic_counters * nics + gpu_counters * gpus));
+    plan.counter_bytes += row_bytes * (nic_changes * nics + gpu_changes * gpus);
+  }
+  const double readings = config.telemetry_hz * plan.budget_s;
+  if (!config.telemetry_given)
+    plan.telemetry_every =
+        static_cast<std::size_t>(std::max(1.0, std::ceil(readings * series / most_samples)));
+  plan.telemetry_bytes =
+      static_cast<std::uint64_t>(readings / static_cast<double>(plan.telemetry_every) * columns * 8);
+}
+
 }  // namespace
 
 Plan make_plan(const Config& config, const Topology& topology,
@@ -265,14 +291,7 @@ Plan make_plan(const Config& config, const Topology& topology,
   plan.memory_per_rank_bytes = config.resumed_memory_bytes != 0
                                    ? config.resumed_memory_bytes
                                    : memory_per_rank(topology, memory_fraction(config));
-  for (const Node& node : topology.nodes) {
-    constexpr std::uint64_t entity_bytes = 400;  // with its row of the inventory
-    constexpr double columns_of_node = 4, columns_of_gpu = 10;
-    const double columns = columns_of_node + columns_of_gpu * static_cast<double>(node.gpus.size());
-    plan.telemetry_bytes += static_cast<std::uint64_t>(config.telemetry_hz * plan.budget_s * columns * 8);
-    plan.entity_bytes += entity_bytes * (node.socket_pus.size() + node.numa.size() + node.dimms.size() +
-                                         node.nics.size() + node.gpus.size() + node.pci_links.size());
-  }
+  plan_bytes_of_nodes(plan, config, topology);
   plan.passes = config.level >= Level::standard ? 3 : 1;
   const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
   for (const auto& suite : suites) {
@@ -318,6 +337,9 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   out += fmt::format("\nrequired cases {}, all cases {}, budget {}; results file about {}\n",
                      format_seconds(plan.required_s()), format_seconds(plan.expected_s()),
                      format_seconds(plan.budget_s), format_bytes(plan.file_bytes()));
+  if (plan.telemetry_every > 1)
+    out += fmt::format("telemetry: a sample of each part every {}, so that there are at most 4 million\n",
+                       format_seconds(static_cast<double>(plan.telemetry_every) / config.telemetry_hz));
   if (config.max_file_bytes != 0 && plan.file_bytes() > config.max_file_bytes)
     out += fmt::format("run refuses this plan: --max-file allows {}\n", format_bytes(config.max_file_bytes));
   for (std::size_t n = 0; n < topology.nodes.size(); ++n) {

@@ -33,6 +33,8 @@ struct Plan {
   /// Cases that are left out because no device multiplies matrices (Topology::no_products).
   std::int64_t without_products(const Topology& topology) const noexcept;
   std::uint64_t telemetry_bytes = 0, entity_bytes = 0;  ///< of the results file
+  double counter_bytes = 0;                             ///< likewise, of each case
+  std::size_t telemetry_every = 1;                      ///< of so many readings of telemetry one is kept
   std::map<std::string, Columns> columns;               ///< by "suite operation", as the suites declare them
   /// About how large the results file will be: all required cases, and of the others the share that the
   /// budget leaves time for.

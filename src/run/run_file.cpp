@@ -73,8 +73,9 @@ void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNe
   auto bundle = assemble(c, std::move(records), *entities_, identity_);
   bundle.data.started = case_started_;
   bundle.data.ended = utc_now_iso();
-  for (const Json& row : news.counters) add_counter(row, *entities_, bundle);
-  for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
+  for (const std::string& counters : news.counters) add_counters(Json::parse(counters), *entities_, bundle);
+  for (const std::string& telemetry : news.telemetry)
+    add_telemetry(Json::parse(telemetry), *entities_, bundle);
   writer_->add_case(bundle);
   for (const results::EventRow& event : events)
     writer_->add_event({now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding});

@@ -18,7 +18,7 @@ namespace assay {
 
 /// Messages of node leaders beside their own record.
 struct NodeNews {
-  std::vector<Json> counters, telemetry;
+  std::vector<std::string> counters, telemetry;  ///< JSON text of a node each: values take ten times as much
 };
 
 /// The results file of a segment, counted from 1: --out, or of a run in several segments NAME-seg01.h5,

@@ -110,7 +110,7 @@ std::vector<double> Runner::counters_before() {
 /// Counter values of this node before and after a case, as text for the gather. All of them in the first
 /// case, which shows what can be read; later only what moved.
 std::string Runner::counters_after(std::vector<double> before, CaseRecord& record) {
-  if (parts_.counters == nullptr) return "[]";
+  if (parts_.counters == nullptr) return {};
   const std::string& node = parts_.topology.my_node().hostname;
   const bool all = !std::exchange(counters_told_, true);
   const auto after = last_counters_ = parts_.counters->read();
@@ -143,7 +143,7 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
                    parts_.entities.find(source.entity_kind, source.entity_name));
     }
   }
-  return rows.dump();
+  return rows.empty() ? std::string() : rows.dump();
 }
 
 /// Counters that cannot be read from the start on count as not offered.

@@ -201,7 +201,7 @@ class Session {
       counters = CounterSet::probe(node);
       counters.add_gpus(node, job_.nvml, job_.topology.my_node().gpus);
       if (config_.telemetry_hz > 0)
-        telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz);
+        telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz, plan_.telemetry_every);
     });
     const double run_start_s = start_on_root - offset.offset_s;
     const Injection injection(

@@ -123,6 +123,7 @@ struct Telemetry::Impl {
   std::shared_ptr<NvmlThread> nvml;
   NodeSensors sensors;
   double period_s;
+  std::size_t every, readings = 0;
   std::mutex mutex;
   TelemetryChunk chunk;  ///< series 0 is the node, the others its GPUs
   struct Last {
@@ -132,8 +133,9 @@ struct Telemetry::Impl {
   std::vector<Last> last;                  ///< of each GPU
   std::optional<PeriodicSampler> sampler;  ///< after all that its thread uses
 
-  Impl(std::string name, std::shared_ptr<NvmlThread> library, double hz, const std::string& root)
-      : node(std::move(name)), nvml(std::move(library)), sensors(root), period_s(1 / hz) {
+  Impl(std::string name, std::shared_ptr<NvmlThread> library, double hz, std::size_t one_of,
+       const std::string& root)
+      : node(std::move(name)), nvml(std::move(library)), sensors(root), period_s(1 / hz), every(one_of) {
     chunk.series.push_back({"node", node, {}, {}});
     sampler.emplace([this] {
       tick();
@@ -146,7 +148,8 @@ struct Telemetry::Impl {
   void tick() {
     constexpr double patience_s = 1;
     const double t = now_s();
-    const Values own = sensors.read(t);
+    const bool kept = readings++ % every == 0;
+    const Values own = kept ? sensors.read(t) : Values();
     auto sheet = std::make_shared<Sheet>();
     const auto fill = [sheet](Nvml& library) {
       Sheet whole;
@@ -155,8 +158,11 @@ struct Telemetry::Impl {
     };
     if (nvml != nullptr && !nvml->call(fill, patience_s)) sheet = std::make_shared<Sheet>();
     const std::scoped_lock lock(mutex);
-    add_sample(chunk.series[0], t, own);
-    for (std::size_t gpu = 0; gpu < sheet->gpus.size(); ++gpu) add_gpu(gpu, t, sheet->gpus[gpu]);
+    if (kept) add_sample(chunk.series[0], t, own);
+    for (std::size_t gpu = 0; gpu < sheet->gpus.size(); ++gpu) {
+      if (kept) add_gpu(gpu, t, sheet->gpus[gpu]);
+      add_flags(gpu, t, sheet->gpus[gpu]);
+    }
   }
 
   void add_gpu(std::size_t gpu, double t, Sheet::OfGpu& of) {
@@ -170,15 +176,19 @@ struct Telemetry::Impl {
     before.t = of.t;
     before.energy_j = of.energy_j;
     add_sample(chunk.series[gpu + 1], t, of.values);
+  }
+
+  void add_flags(std::size_t gpu, double t, const Sheet::OfGpu& of) {
     if (of.reasons.told != Told::value) return;
+    if (last.size() <= gpu) last.resize(gpu + 1);
     const auto reasons = static_cast<unsigned long long>(of.reasons.value);
-    before.flags.add(t, reasons, gpu_name(gpu), chunk.flags);
+    last[gpu].flags.add(t, reasons, gpu_name(gpu), chunk.flags);
   }
 };
 
 Telemetry::Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz,
-                     const std::string& root)
-    : impl_(std::make_unique<Impl>(node_name, std::move(nvml), hz, root)) {}
+                     std::size_t every, const std::string& root)
+    : impl_(std::make_unique<Impl>(node_name, std::move(nvml), hz, every, root)) {}
 
 Telemetry::~Telemetry() = default;  // the sampler waits for no sensor longer than a second
 

@@ -51,8 +51,9 @@ std::string unit_of_quantity(const std::string& quantity);
 /// Samples in a thread of its own. A sensor delays no rank: what does not answer is left out.
 class Telemetry {
  public:
-  /// `hz` times a second; `nvml` is null where there are no GPUs. `root` is prefixed to /sys for tests.
-  Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz,
+  /// `hz` times a second; of `every` readings one is kept, and of their flags all. `nvml` is null where there
+  /// are no GPUs. `root` is prefixed to /sys for tests.
+  Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz, std::size_t every = 1,
             const std::string& root = "");
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;

@@ -74,10 +74,11 @@ bool require_one(Judgement& j, const std::string& what) {
   }
   std::set<std::string> silent;
   for (const auto& row : j.results.counters) {
-    if (!glob(what, row.counter) && row.counter.rfind(what + "_", 0) != 0) continue;
+    const std::string& counter = row.counter;
+    if (!glob(what, counter) && !counter.starts_with(what + "_")) continue;
     known = true;
-    if (std::isnan(row.before) && silent.insert(row.counter + std::to_string(row.entity)).second) {
-      j.gap("required " + what + ": counter " + row.counter + " of " + j.entities.name(row.entity) +
+    if (std::isnan(row.before) && silent.insert(counter + std::to_string(row.entity)).second) {
+      j.gap("required " + what + ": counter " + counter + " of " + j.entities.name(row.entity) +
                 " is unsupported",
             {row.entity});
     }

@@ -86,13 +86,12 @@ void judge_generation(Judgement& j, const InventoryTable& table, const std::vect
   const auto* best = number_column(table, {column::gpu_max_link_generation});
   if (best == nullptr) return;
   std::map<std::int32_t, double> highest;
-  for (const auto& series : j.results.telemetry) {
-    const auto generation = series.number.find("pcie_generation"), load = series.number.find("utilisation");
-    if (generation == series.number.end() || load == series.number.end()) continue;
-    for (std::size_t i = 0; i < series.t.size(); ++i)
-      if (load->second[i] >= busy && generation->second[i] > 0)
-        highest[series.entity] = std::max(highest[series.entity], generation->second[i]);
-  }
+  const auto& told = j.results.telemetry;
+  const auto generation = told.number.find("pcie_generation"), load = told.number.find("utilisation");
+  if (generation == told.number.end() || load == told.number.end()) return;
+  for (std::size_t i = 0; i < told.t.size(); ++i)
+    if (load->second[i] >= busy && generation->second[i] > 0)
+      highest[told.entity[i]] = std::max(highest[told.entity[i]], generation->second[i]);
   for (const auto row : rows) {
     const auto entity = table.entity[row];
     const auto reached = highest.find(entity);
@@ -108,7 +107,7 @@ void judge_generation(Judgement& j, const InventoryTable& table, const std::vect
     f.reference = (*best)[row];
     f.reference_kind = "physical";
     f.action = "TRIAGE";
-    f.evidence = "/telemetry";
+    f.evidence = "/telemetry/samples";
     f.text = f.name + ": PCIe link of generation " + number_text(reached->second) + " of " +
              number_text((*best)[row]) + ", even when busy";
     j.add(std::move(f), {entity});

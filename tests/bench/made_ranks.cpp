@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -70,6 +71,55 @@ bool is_of_a_link(const results::MetricSpec& spec) {
          spec.name == "payload";
 }
 
+/// Counters as of a node with 10 NICs and 8 GPUs: all of them around the first case, then two of each NIC and
+/// four of each GPU, which change in every case.
+std::string counters_of(const Job& job, int rank, int number) {
+  constexpr std::array sizes{25, 30, 2, 4};  // of a NIC and a GPU: all, and those that change
+  const std::size_t kind = number == 0 ? 0 : 2;
+  std::string out = "[";
+  const auto add = [&](const char* what, const std::string& name, int counters) {
+    for (int i = 0; i < counters; ++i)
+      out +=
+          fmt::format(R"({}["{}","{}","driver_made_{}",{}.0,{}.0])", out.size() > 1 ? "," : "", what, name,
+                      i, 1000LL * rank + 1234567LL * number, 1000LL * rank + 1234567LL * (number + 1));
+  };
+  for (const Nic& nic : job.topology.nodes[static_cast<std::size_t>(rank / local_ranks)].nics)
+    add("nic", node_name(rank / local_ranks) + "/" + nic.name, sizes[kind]);
+  for (int i = 0; i < local_ranks; ++i)
+    add("device", job.entities->rows()[static_cast<std::size_t>(job.entities->device_of_rank(rank + i))].name,
+        sizes[kind + 1]);
+  return out + "]";
+}
+
+/// As many samples of 8 GPUs and their node as a plan of `standard` keeps of them in one of 100 cases.
+std::string telemetry_of(const Job& job, int rank, int number) {
+  constexpr double most_samples = 4e6, cases = 100, most = 18;
+  const double series = 9.0 * static_cast<double>(job.topology.nodes.size());
+  const double each = std::min(most, most_samples / series / cases);
+  const int samples = static_cast<int>(each * (number + 1)) - static_cast<int>(each * number);
+  if (samples == 0) return "";
+  std::string series_text;
+  const auto list = [&](double value) {
+    std::string out;
+    for (int i = 0; i < samples; ++i) out += fmt::format("{}{}", i > 0 ? "," : "", value + 0.37 * i + rank);
+    return "[" + out + "]";
+  };
+  const auto add = [&](const char* kind, const std::string& name,
+                       std::initializer_list<const char*> quantities) {
+    std::string values;
+    for (const char* quantity : quantities)
+      values += fmt::format(R"({}"{}":{})", values.empty() ? "" : ",", quantity, list(1.98e9));
+    series_text += fmt::format(R"({}["{}","{}",{},{{{}}}])", series_text.empty() ? "" : ",", kind, name,
+                               list(number), values);
+  };
+  add("node", node_name(rank / local_ranks), {"clock", "temperature", "power"});
+  for (int i = 0; i < local_ranks; ++i)
+    add("device", job.entities->rows()[static_cast<std::size_t>(job.entities->device_of_rank(rank + i))].name,
+        {"sm_clock", "memory_clock", "power", "power_limit", "temperature", "memory_temperature",
+         "utilisation", "memory_utilisation", "pcie_generation", "pcie_width"});
+  return fmt::format(R"({{"series":[{}],"flags":[]}})", series_text);
+}
+
 std::string report_of(const Job& job, int rank, int number, const Order& order) {
   const auto index = static_cast<std::size_t>(number);
   const Case c = index < job.plan.cases.size()
@@ -107,7 +157,11 @@ std::string report_of(const Job& job, int rank, int number, const Order& order) 
     }
   for (const std::string& checker : c.checkers) record.selftest({checker, 1, 1, 1, 1, device});
   record.wall_s_ = 0.1;
-  return to_text(CaseReport{record.serialize(), "[]", "", {}});
+  const bool leads = rank % local_ranks == 0;
+  return to_text(CaseReport{record.serialize(),
+                            leads ? counters_of(job, rank, number) : "",
+                            leads ? telemetry_of(job, rank, number) : "",
+                            {}});
 }
 
 }  // namespace

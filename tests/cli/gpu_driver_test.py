@@ -128,8 +128,8 @@ class WhileARunLasts(GpuTest):
         self.assertEqual(len(events), 1)
         self.assertIn("/gpu1: Xid 79", events[0])
 
-        node = self.table("entities", "name")[1][0]
-        rows = self.table(f"telemetry/{node}.gpu1", "t", "power", "sm_clock", "temperature", "memory_temperature")
+        rows = [row[1:] for row in self.table("telemetry/samples", "entity", "t", "power", "sm_clock", "temperature", "memory_temperature")
+                if row[0] == "gpu1"]
         self.assertGreaterEqual(len(rows), 8)
         self.assertLessEqual(len(rows), 40)
         self.assertEqual([row[0] for row in rows], sorted(row[0] for row in rows))

@@ -64,13 +64,14 @@ results::Writer::Start start_of(const std::string& out, const Arguments& a, std:
 
 void add_telemetry(results::CaseBundle& bundle) {
   for (const auto row : bundle.data.entity) {
-    results::TelemetryTable t{row, {}, {}, {{"clock", "Hz"}, {"power", "W"}}};
+    results::TelemetryTable t{{}, {}, {}, {{"clock", "Hz"}, {"power", "W"}}};
     for (int s = 0; s < 60; ++s) {
+      t.entity.push_back(row);
       t.t.push_back(s);
       t.number["clock"].push_back(row == bundle.data.entity.front() && s >= 30 ? 1.2e9 : 1.8e9);
       t.number["power"].push_back(300 + s % 7);
     }
-    bundle.telemetry.push_back(std::move(t));
+    bundle.telemetry.append(std::move(t));
   }
   bundle.flags.push_back({30, bundle.data.entity.front(), "hw_thermal", 1});
 }

@@ -116,16 +116,10 @@ void compare_tables(Compare& c, const Results& a, const Results& b) {
                c(at + "counter", x.counter, y.counter);
            c(at + "before", x.before, y.before), c(at + "after", x.after, y.after);
          });
-  c.list("telemetry", a.telemetry, b.telemetry,
-         [&](const std::string& at, const TelemetryTable& x, const TelemetryTable& y) {
-           c(at + "entity", x.entity, y.entity), c(at + "t", x.t, y.t), c(at + "unit", x.unit, y.unit);
-           std::vector<std::string> names, others;
-           for (const auto& [name, values] : x.number) names.push_back(name);
-           for (const auto& [name, values] : y.number) others.push_back(name);
-           c(at + "quantities", names, others);
-           if (names != others) return;
-           for (const auto& [name, values] : x.number) c(at + name, values, y.number.at(name));
-         });
+  c("telemetry.entity", a.telemetry.entity, b.telemetry.entity),
+      c("telemetry.t", a.telemetry.t, b.telemetry.t);
+  c("telemetry.unit", a.telemetry.unit, b.telemetry.unit);
+  c("telemetry.number", a.telemetry.number, b.telemetry.number);
   c.list("flags", a.flags, b.flags, [&](const std::string& at, const FlagRow& x, const FlagRow& y) {
     c(at + "t", x.t, y.t), c(at + "entity", x.entity, y.entity), c(at + "flag", x.flag, y.flag),
         c(at + "value", x.value, y.value);

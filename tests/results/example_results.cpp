@@ -135,10 +135,12 @@ CaseBundle bundle(int i, std::size_t entities, std::size_t samples) {
     for (std::size_t e = 0; e < entities; ++e) data.entity.push_back(static_cast<std::int32_t>(3 + e % 4));
   }
   add_samples(data, i, samples);
-  out.telemetry = {{2, {i + 0.5, i + 1.5}, {{"clock", {2e9, not_taken}}}, {{"clock", "Hz"}}}};
+  out.telemetry = {{2, 2}, {i + 0.5, i + 1.5}, {{"clock", {2e9, not_taken}}}, {{"clock", "Hz"}}};
   if (i % 2 == 0)
-    out.telemetry.push_back(
-        {3, {i + 0.5}, {{"power", {300}}, {"temperature", {320.5}}}, {{"power", "W"}, {"temperature", "K"}}});
+    out.telemetry.append({{3},
+                          {i + 0.5},
+                          {{"power", {300}}, {"temperature", {320.5}}},
+                          {{"power", "W"}, {"temperature", "K"}}});
   out.flags = {{i + 0.5, 3, "sw_power_cap", i % 2}};
   out.counters = {{data.path(), 1, "edac_ce", 0, 1}, {data.path(), 2, "aer", not_taken, not_taken}};
   if (i == 1) {
@@ -184,18 +186,6 @@ VerdictData verdict(int cases) {
   return v;
 }
 
-/// Joined over the cases: every table of an entity has the same quantities here.
-void add_telemetry(Results& out, const TelemetryTable& table) {
-  for (TelemetryTable& known : out.telemetry) {
-    if (known.entity != table.entity) continue;
-    known.t.insert(known.t.end(), table.t.begin(), table.t.end());
-    for (const auto& [name, values] : table.number)
-      known.number[name].insert(known.number[name].end(), values.begin(), values.end());
-    return;
-  }
-  out.telemetry.push_back(table);
-}
-
 Results write(const std::filesystem::path& file, int cases) {
   const Writer::Start s = start(cases);
   Results out;
@@ -209,7 +199,7 @@ Results write(const std::filesystem::path& file, int cases) {
     out.entities.insert(out.entities.end(), b.new_entities.begin(), b.new_entities.end());
     out.errors.insert(out.errors.end(), b.errors.begin(), b.errors.end());
     out.counters.insert(out.counters.end(), b.counters.begin(), b.counters.end());
-    for (const TelemetryTable& table : b.telemetry) add_telemetry(out, table);
+    out.telemetry.append(TelemetryTable(b.telemetry));
     out.flags.insert(out.flags.end(), b.flags.begin(), b.flags.end());
     out.selftest.insert(out.selftest.end(), b.selftest.begin(), b.selftest.end());
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Python tests of the results file need from the library, as commands.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -96,6 +97,10 @@ void show(const std::string& path) {
   const Results r = load(path);
   std::cout << "state " << r.info.state << '\n';
   for (const CaseData& c : r.cases) std::cout << "case " << c.path() << ' ' << to_string(c.state) << '\n';
+  double sum = 0;
+  for (const auto& [name, values] : r.telemetry.number)
+    for (const double value : values) sum += std::isnan(value) ? 0 : value;
+  std::cout << "telemetry " << r.telemetry.t.size() << ' ' << sum << '\n';
   for (const EventRow& e : r.events) std::cout << "event " << e.kind << ' ' << e.text << '\n';
 }
 

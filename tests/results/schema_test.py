@@ -159,11 +159,11 @@ class Schema(FileTest):
 
     def test_other_major_version_and_foreign_files_are_refused(self):
         with h5py.File(self.file, "r+") as f:
-            f.attrs["schema_version"] = "2.0"
+            f.attrs["schema_version"] = "3.0"
         done = helper("check", self.file, check=False)
         self.assertEqual(done.returncode, 4)
         self.assertEqual(len(done.stderr.splitlines()), 1)
-        self.assertIn("2.0", done.stderr)
+        self.assertIn("3.0", done.stderr)
         with h5py.File(self.file, "w") as f:
             f["x"] = 1
         self.assertIn("no results file", helper("check", self.file, check=False).stderr)
@@ -176,9 +176,31 @@ class Schema(FileTest):
         self.assertEqual(self.check(), (0, []))
         self.assertEqual(helper("show", self.file).returncode, 0)
 
+    def test_telemetry_before_2_0_is_valid_and_read(self):
+        now = helper("show", self.file).stdout
+        with h5py.File(self.file, "r+") as f:
+            f.attrs["schema_version"] = "1.3"
+            rows = {name: column[:] for name, column in f["telemetry/samples"].items()}
+            units = {name: column.attrs["unit"] for name, column in f["telemetry/samples"].items() if "unit" in column.attrs}
+            del f["telemetry/samples"]
+            for entity in sorted(set(rows["entity"])):
+                group = f.create_group(f"telemetry/part{entity}")
+                group.attrs["entity"] = np.int32(entity)
+                own = rows["entity"] == entity
+                group["row"] = np.arange(own.sum(), dtype=np.int32)
+                group["row"].make_scale("row")
+                for name in units:
+                    group[name] = rows[name][own]
+                    group[name].attrs["unit"] = units[name]
+                    group[name].dims[0].attach_scale(group["row"])
+        self.assertEqual(self.check(), (0, []))
+        before = helper("show", self.file)
+        self.assertEqual(before.returncode, 0)
+        self.assertEqual(before.stdout, now)
+
     def test_newer_minor_version_with_more_content_is_read(self):
         with h5py.File(self.file, "r+") as f:
-            f.attrs["schema_version"] = "1.9"
+            f.attrs["schema_version"] = "2.9"
             f["/later"] = np.zeros(3)
             f["/plan/later"] = np.zeros(len(f["/plan/row"]))
         self.assertEqual(helper("show", self.file).returncode, 0)
@@ -240,7 +262,7 @@ class Schema(FileTest):
 
     def test_a_later_minor_version_may_know_more_units(self):
         with h5py.File(self.file, "r+") as f:
-            f.attrs["schema_version"] = "1.9"
+            f.attrs["schema_version"] = "2.9"
             f[CASE + "/throughput"].attrs["unit"] = "banana/s"
         self.assertEqual(helper("show", self.file).returncode, 0)
 

@@ -5,6 +5,6 @@ if(NOT TARGET results_example)
 endif()
 assay_test(unit_results
   SOURCES results/file_test.cpp results/damage_test.cpp
-          results/export_test.cpp results/values_test.cpp results/resume_test.cpp
+          results/export_test.cpp results/packed_test.cpp results/values_test.cpp results/resume_test.cpp
           results/carry_test.cpp results/spool_test.cpp results/partial_test.cpp
   LINKS results_example assay_results assay_hdf5 LABELS unit SHARDS 2)

@@ -160,25 +160,27 @@ Json evidence_json(const Page& page) {
 
 Json telemetry_json(const Page& page) {
   constexpr std::size_t points = 1200;
+  const auto& t = page.in.results.telemetry;
+  std::map<std::int32_t, std::pair<std::vector<std::string>, std::vector<std::size_t>>>
+      drawn;  // and its rows
+  for (const auto& [name, parts] : page.drawn)
+    for (const std::int32_t part : parts) drawn[part].first.push_back(name);
+  for (std::size_t i = 0; i < t.t.size(); ++i)
+    if (const auto at = drawn.find(t.entity[i]); at != drawn.end()) at->second.second.push_back(i);
   Json out = Json::array();
-  for (const auto& t : page.in.results.telemetry) {
-    const auto drawn = [&](const auto& column) {
-      const auto at = page.drawn.find(column.first);
-      return at != page.drawn.end() && at->second.contains(t.entity);
-    };
-    if (std::ranges::none_of(t.number, drawn)) continue;
-    const std::size_t every = std::max<std::size_t>(1, (t.t.size() + points - 1) / points);
-    const auto kept = [&](const std::vector<double>& values) {
+  for (const auto& [part, names_and_rows] : drawn) {
+    const auto& [names, rows] = names_and_rows;
+    const std::size_t every = std::max<std::size_t>(1, (rows.size() + points - 1) / points);
+    const auto kept = [&, &its = rows](const std::vector<double>& values) {
       Json list = Json::array();
-      for (std::size_t i = 0; i < values.size(); i += every) list.push_back(rounded(values[i]));
+      for (std::size_t i = 0; i < its.size(); i += every) list.push_back(rounded(values[its[i]]));
       return list;
     };
     Json quantities = Json::object();
-    for (const auto& [name, values] : t.number | std::views::filter(drawn)) {
-      const auto unit = t.unit.find(name);
-      quantities[name] = {{"unit", unit == t.unit.end() ? "" : unit->second}, {"values", kept(values)}};
-    }
-    out.push_back({{"part", t.entity}, {"t", kept(t.t)}, {"quantities", std::move(quantities)}});
+    for (const std::string& name : names)
+      quantities[name] = {{"unit", t.unit.contains(name) ? t.unit.at(name) : ""},
+                          {"values", kept(t.number.at(name))}};
+    out.push_back({{"part", part}, {"t", kept(t.t)}, {"quantities", std::move(quantities)}});
   }
   return out;
 }

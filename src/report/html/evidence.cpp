@@ -97,8 +97,9 @@ std::vector<TimeMark> marks_of(const results::Results& r, const Spans& spans, co
   std::vector<TimeMark> marks;
   for (const auto* c : seen.counters)
     if (const auto span = spans.find(c->case_path); span != spans.end())
-      marks.push_back({span->second.first, span->second.second, "counter",
-                       fmt::format("{} {} +{:.15g}", who(c->entity), c->counter, c->after - c->before)});
+      marks.push_back(
+          {span->second.first, span->second.second, "counter",
+           fmt::format("{} {} +{:.15g}", who(c->entity), c->counter.str(), c->after - c->before)});
   for (const auto* e : seen.events)
     if (std::isfinite(e->t))
       marks.push_back({e->t, e->t, "event", who(e->entity) + " " + e->kind + ": " + e->text});

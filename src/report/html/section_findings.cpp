@@ -153,7 +153,7 @@ std::string circumstances(const Page& page, const results::Finding& f) {
   const Seen::Rows seen = page.seen.near(f.name);
   std::vector<std::vector<Cell>> rows;
   for (const auto* c : seen.counters | std::views::take(40))
-    rows.push_back({cell(c->case_path), name(c->entity), cell(c->counter),
+    rows.push_back({cell(c->case_path.str()), name(c->entity), cell(c->counter.str()),
                     number_cell(fmt::format("{:.15g} \u2192 {:.15g}", c->before, c->after))});
   for (const auto* e : seen.events | std::views::take(20))
     rows.push_back(

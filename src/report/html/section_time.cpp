@@ -32,17 +32,15 @@ struct Quantity {
 
 std::map<std::string, Quantity> quantities_of(const results::Results& r) {
   std::map<std::string, Quantity> out;
-  for (const auto& table : r.telemetry) {
-    for (const auto& [name, values] : table.number) {
-      Line line;
-      for (std::size_t i = 0; i < std::min(values.size(), table.t.size()); ++i)
-        if (!std::isnan(values[i])) line.emplace_back(table.t[i], values[i]);
-      if (line.empty()) continue;
-      auto& q = out[name];
-      const auto unit = table.unit.find(name);
-      if (unit != table.unit.end()) q.unit = unit->second;
-      q.lines[table.entity] = std::move(line);
-    }
+  const auto& table = r.telemetry;
+  for (const auto& [name, values] : table.number) {
+    Quantity q;
+    for (std::size_t i = 0; i < std::min(values.size(), table.t.size()); ++i)
+      if (!std::isnan(values[i])) q.lines[table.entity[i]].emplace_back(table.t[i], values[i]);
+    if (q.lines.empty()) continue;
+    const auto unit = table.unit.find(name);
+    if (unit != table.unit.end()) q.unit = unit->second;
+    out[name] = std::move(q);
   }
   return out;
 }
@@ -165,13 +163,13 @@ std::vector<CaseSpan> spans_of(const results::Results& r) {
 DrawnParts drawn_parts(const results::Results& r) {
   constexpr std::size_t each = 8;
   std::map<std::string, std::vector<std::pair<double, std::int32_t>>> medians;
-  for (const auto& table : r.telemetry)
-    for (const auto& [name, values] : table.number)
-      if (!std::ranges::all_of(values, [](double v) { return std::isnan(v); })) {
-        const double middle = median(values);  // NaN between two infinities
-        medians[name].emplace_back(std::isnan(middle) ? std::numeric_limits<double>::max() : middle,
-                                   table.entity);
-      }
+  for (const auto& [name, q] : quantities_of(r))
+    for (const auto& [part, line] : q.lines) {
+      std::vector<double> values;
+      for (const auto& [t, value] : line) values.push_back(value);
+      const double middle = median(values);  // NaN between two infinities
+      medians[name].emplace_back(std::isnan(middle) ? std::numeric_limits<double>::max() : middle, part);
+    }
   DrawnParts drawn;
   for (auto& [name, parts] : medians) {
     std::ranges::sort(parts);

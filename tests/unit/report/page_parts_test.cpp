@@ -70,8 +70,10 @@ TEST(Page, OfManyPartsTheExtremesAndTheMiddleAreDrawn) {
   const auto rows = fabricate::rows_of_kind(r, "device");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double value = static_cast<double>(i);
-    r.telemetry.push_back(
-        {rows[i], {0, 1, 2}, {{"temperature", {value, value, value}}}, {{"temperature", "K"}}});
+    r.telemetry.append({{rows[i], rows[i], rows[i]},
+                        {0, 1, 2},
+                        {{"temperature", {value, value, value}}},
+                        {{"temperature", "K"}}});
     for (int k = 0; k < 50; ++k) r.flags.push_back({1, rows[i], "hw_thermal", k % 2});
     r.errors.push_back({"memory/triad-together", rows[i], 0, 1, 2, 2, 1});
   }

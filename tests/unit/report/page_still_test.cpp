@@ -26,7 +26,7 @@ TEST(StillPage, HasEverySectionWithPicturesAndTablesAndNoScript) {
                         results::Better::higher, "device", rows, values, 12)
         .parameters["bytes"] = size;
   }
-  r.telemetry.push_back({rows.front(), {0, 1, 2}, {{"clock", {1e9, 2e9, 1e9}}}, {{"clock", "Hz"}}});
+  r.telemetry = {std::vector(3, rows.front()), {0, 1, 2}, {{"clock", {1e9, 2e9, 1e9}}}, {{"clock", "Hz"}}};
   const verdict::Options options;
   verdict::Judgement judgement(r, options);
   const auto verdict = verdict::judge_all(judgement);

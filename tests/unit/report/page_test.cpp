@@ -288,7 +288,7 @@ TEST(Page, HostileTextsAreInert) {
   r.environment.push_back({evil, evil, evil});
   r.inventory["node"].entity = {1};
   r.inventory["node"].text[evil] = {evil};
-  r.telemetry.push_back({1, {0, 1, 2}, {{evil, {1, 2, 3}}}, {{evil, evil}}});
+  r.telemetry = {{1, 1, 1}, {0, 1, 2}, {{evil, {1, 2, 3}}}, {{evil, evil}}};
   r.selftest.push_back({evil, 1, 1, 1, 1, -1});
   const Made made(std::move(r));
   const std::string page = report::page_html(made.input());

@@ -97,29 +97,6 @@ TEST_F(ResultsFile, DifferenceIsSeen) {
   EXPECT_EQ(example::difference(a, b), "cases[1].metrics[0].values");
 }
 
-TEST_F(ResultsFile, TablesOfTelemetryHaveNamesWhateverThoseOfTheirParts) {
-  Results r = example::write(file_, 1);
-  const auto node = static_cast<std::int32_t>(r.entities.size());
-  std::string umlauts(59, 'n');  // byte 60 is in the midst of one
-  for (int i = 0; i < 15; ++i) umlauts += "\u00e4";
-  // The last is what the second would be called.
-  for (const std::string& name : {umlauts, umlauts, umlauts.substr(0, 59) + "~1",
-                                  umlauts.substr(0, 59) + "~2", umlauts.substr(0, 59) + "~3", std::string()})
-    r.entities.push_back({"node", name, "hostname", name + std::to_string(r.entities.size()), 0, -1});
-  r.telemetry.clear();
-  for (std::int32_t row = node; row < static_cast<std::int32_t>(r.entities.size()); ++row)
-    r.telemetry.push_back({row, {0, 1}, {{"power", {row * 1.0, 1}}}, {{"power", "W"}}});
-  const unsigned patience = ::alarm(60);  // it went round in circles
-  save(r, file_, true);
-  ::alarm(patience);
-  const Results read = load(file_);
-  ASSERT_EQ(read.telemetry.size(), 6U);
-  for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(read.telemetry[i].entity, node + static_cast<int>(i));
-    EXPECT_EQ(read.telemetry[i].number.at("power")[0], node + static_cast<int>(i));
-  }
-}
-
 TEST_F(ResultsFile, WithoutAnyCase) {
   Writer::create(file_, example::start(), false).finish(example::verdict(0), "aborted");
   EXPECT_EQ(load(file_).info.state, "aborted");
@@ -379,10 +356,10 @@ TEST_F(ResultsFile, NewerMajorVersionIsRefused) {
   const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
   H5Tset_size(type, H5T_VARIABLE);
   const hid_t attribute = H5Acreate2(file, "schema_version", type, space, H5P_DEFAULT, H5P_DEFAULT);
-  const char* text = "2.0";
+  const char* text = "3.0";
   H5Awrite(attribute, type, &text);
   H5Aclose(attribute), H5Sclose(space), H5Tclose(type), H5Fclose(file);
-  expect_error(ErrorKind::data, HasSubstr("schema version 2.0"), [&] { load(file_); });
+  expect_error(ErrorKind::data, HasSubstr("schema version 3.0"), [&] { load(file_); });
 }
 
 }  // namespace

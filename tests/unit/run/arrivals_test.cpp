@@ -31,7 +31,8 @@ TEST(Arrivals, OfALostRankComesAnEmptyRecordInItsPlace) {
   EXPECT_EQ(ended.records[2].rows_.at(0).values.at("bandwidth"), std::vector<double>{7});
   EXPECT_EQ(ended.unfired[2], std::vector<std::string>{"slow"});
   EXPECT_TRUE(ended.unfired[1].empty());
-  EXPECT_EQ(ended.news.counters.size(), 2u);
+  EXPECT_EQ(ended.news.counters, std::vector<std::string>(2, "[[\"node\",\"n\",\"c\",1,2]]"));
+  EXPECT_TRUE(ended.news.telemetry.empty());
   EXPECT_FALSE(arrivals.end({2, 5, 7}, {2, 5, 7}).any) << "forgotten once they are given out";
 }
 

@@ -43,7 +43,7 @@ TEST(Telemetry, SamplesGpus) {
   fake.gpu(1)["utilization"] = {{"gpu", 75}, {"memory", 20}};
   fake.write();
   Node node;
-  Telemetry telemetry("node07", probe_gpus(node), 10, "/nowhere");
+  Telemetry telemetry("node07", probe_gpus(node), 10, 1, "/nowhere");
   const auto series = sampled(telemetry, "node07/gpu1", 4);
   ASSERT_GE(series.t.size(), 4U);
   EXPECT_FALSE(series.values.contains("memory_temperature")) << "what a GPU does not have has no column";
@@ -65,7 +65,7 @@ TEST(Telemetry, FlagsAreToldWhenTheyChange) {
   fake.gpu(0)["throttle_reasons"] = nvml::throttle::sw_power_cap | nvml::throttle::hw_thermal;
   fake.write();
   Node node;
-  Telemetry telemetry("node07", probe_gpus(node), 10, "/nowhere");
+  Telemetry telemetry("node07", probe_gpus(node), 10, 1, "/nowhere");
   std::vector<TelemetryChunk::Flag> flags;
   sampled(telemetry, "node07/gpu0", 3, &flags);
   fake.gpu(0)["throttle_reasons"] = nvml::throttle::sw_power_cap;
@@ -75,6 +75,28 @@ TEST(Telemetry, FlagsAreToldWhenTheyChange) {
   for (const auto& flag : flags)
     if (flag.entity_name == "node07/gpu0") told.push_back(flag.flag + (flag.set ? "+" : "-"));
   EXPECT_THAT(told, ::testing::ElementsAre("sw_power_cap+", "hw_thermal+", "hw_thermal-"));
+}
+
+TEST(Telemetry, OfReadingsThatAreNotKeptTheFlagsAreTold) {
+  FakeGpus fake;
+  fake.gpu(0)["throttle_reasons"] = 0;
+  fake.write();
+  Node node;
+  Telemetry telemetry("node07", probe_gpus(node), 10, 1000, "/nowhere");
+  std::vector<TelemetryChunk::Flag> flags;
+  sampled(telemetry, "node07/gpu0", 1, &flags);
+  fake.gpu(0)["throttle_reasons"] = nvml::throttle::hw_thermal;
+  fake.write();
+  std::size_t kept = 0;
+  for (int wait = 0; wait < 200 && flags.empty(); ++wait) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const TelemetryChunk chunk = telemetry.take();
+    for (const auto& series : chunk.series) kept += series.t.size();
+    flags.insert(flags.end(), chunk.flags.begin(), chunk.flags.end());
+  }
+  ASSERT_EQ(flags.size(), 1U);
+  EXPECT_EQ(flags[0].flag, "hw_thermal");
+  EXPECT_EQ(kept, 0U);
 }
 
 TEST(Telemetry, ManyFlagsOfAGpuLoseNothingThatClearsOneThatIsRecorded) {
@@ -99,7 +121,7 @@ TEST(Telemetry, ASensorThatHangsDelaysNoCase) {
   Node node;
   double begin = 0;
   {
-    Telemetry telemetry("node07", probe_gpus(node), 10, "/nowhere");
+    Telemetry telemetry("node07", probe_gpus(node), 10, 1, "/nowhere");
     sampled(telemetry, "node07/gpu0", 1);
     fake.gpu(1)["temperature_c"] = {{"hang_s", 30}};
     fake.write();
@@ -152,10 +174,10 @@ TEST(Telemetry, GoesIntoTheCaseThatEnds) {
                      {"flags", {{1.5, "device", "a/gpu0", "hw_thermal", 1}}}};
   results::CaseBundle bundle;
   add_telemetry(told, entities, bundle);
-  ASSERT_EQ(bundle.telemetry.size(), 1U);
-  EXPECT_EQ(bundle.telemetry[0].entity, entities.find("device", "a/gpu0"));
-  EXPECT_TRUE(std::isnan(bundle.telemetry[0].number.at("power")[0]));
-  EXPECT_EQ(bundle.telemetry[0].unit.at("power"), "W");
+  const std::int32_t gpu = entities.find("device", "a/gpu0");
+  EXPECT_EQ(bundle.telemetry.entity, (std::vector<std::int32_t>{gpu, gpu}));
+  EXPECT_TRUE(std::isnan(bundle.telemetry.number.at("power")[0]));
+  EXPECT_EQ(bundle.telemetry.unit.at("power"), "W");
   ASSERT_EQ(bundle.flags.size(), 1U);
   EXPECT_EQ(bundle.flags[0].flag, "hw_thermal");
 }

@@ -373,9 +373,10 @@ TEST(GpuVerdict, ALinkIsJudgedByWhatItReachesWhenBusy) {
   auto r = with_gpus();
   r.inventory["device"].number["pcie_generation_max"].assign(8, 5);
   const auto row = row_named(r, "node2/gpu1");
-  r.telemetry.push_back({row, {1, 2, 3}, {{"pcie_generation", {1, 1, 4}}, {"utilisation", {0, 0, 0.3}}}, {}});
+  r.telemetry = {
+      {row, row, row}, {1, 2, 3}, {{"pcie_generation", {1, 1, 4}}, {"utilisation", {0, 0, 0.3}}}, {}};
   EXPECT_EQ(judge(r).state, "PASS") << "it rests";
-  r.telemetry[0].number["utilisation"][2] = 0.9;
+  r.telemetry.number["utilisation"][2] = 0.9;
   const auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   ASSERT_NE(about(v, "pcie_generation"), nullptr);
