@@ -79,15 +79,13 @@ std::string counters_of(const Job& job, int rank, int number) {
   std::string out = "[";
   const auto add = [&](const char* what, const std::string& name, int counters) {
     for (int i = 0; i < counters; ++i)
-      out +=
-          fmt::format(R"({}["{}","{}","driver_made_{}",{}.0,{}.0])", out.size() > 1 ? "," : "", what, name,
-                      i, 1000LL * rank + 1234567LL * number, 1000LL * rank + 1234567LL * (number + 1));
+      out += fmt::format(R"({}["{}","{}","driver_made_{}",{}.0,{}.0])", out.size() > 1 ? "," : "", what, name,
+                         i, 1000LL * rank + 1234567LL * number, 1000LL * rank + 1234567LL * (number + 1));
   };
   for (const Nic& nic : job.topology.nodes[static_cast<std::size_t>(rank / local_ranks)].nics)
     add("nic", node_name(rank / local_ranks) + "/" + nic.name, sizes[kind]);
   for (int i = 0; i < local_ranks; ++i)
-    add("device", job.entities->rows()[static_cast<std::size_t>(job.entities->device_of_rank(rank + i))].name,
-        sizes[kind + 1]);
+    add("device", job.entities->row(job.entities->device_of_rank(rank + i)).name, sizes[kind + 1]);
   return out + "]";
 }
 
@@ -114,7 +112,7 @@ std::string telemetry_of(const Job& job, int rank, int number) {
   };
   add("node", node_name(rank / local_ranks), {"clock", "temperature", "power"});
   for (int i = 0; i < local_ranks; ++i)
-    add("device", job.entities->rows()[static_cast<std::size_t>(job.entities->device_of_rank(rank + i))].name,
+    add("device", job.entities->row(job.entities->device_of_rank(rank + i)).name,
         {"sm_clock", "memory_clock", "power", "power_limit", "temperature", "memory_temperature",
          "utilisation", "memory_utilisation", "pcie_generation", "pcie_width"});
   return fmt::format(R"({{"series":[{}],"flags":[]}})", series_text);
