@@ -91,10 +91,10 @@ take_lock || {
 
 # ---- the night ---------------------------------------------------------------------------------------------------
 
-# A night that was killed with its job left a partial file: it is recovered now, under the lock.
-for partial in "$ASSAY_RESULTS"/*/nightly-*/run.h5.partial; do
-  left=${partial%/*} code=0
-  if [ ! -d "$partial" ] || [ -e "$left/run.h5" ] || ! site_recover "$left"; then continue; fi
+# A night that was killed with its job left no results file: it is recovered now, under the lock.
+for left in "$ASSAY_RESULTS"/*/nightly-*; do
+  code=0
+  if [ ! -d "$left" ] || [ -e "$left/run.h5" ] || ! site_recover "$left"; then continue; fi
   site_judge "$left" || code=$?
   summary=$(site_summary night "$code" "$left" 60)
   site_write "$left/summary.txt" "$summary"

@@ -260,10 +260,16 @@ site_check_node() {  # KIND SUITES SECONDS
 }
 
 # Makes DIRECTORY/run.h5 of what a killed run left there; fails where there is nothing. Where cases cannot be read the
-# command writes the others and exits with 3.
+# command writes the others and exits with 3. Before a launch writes its own, the results of the one before are in
+# run.launchN.h5 or its partial directory.
 site_recover() {  # DIRECTORY
-  [ -d "$1/run.h5.partial" ] || return 1
-  "$ASSAY" recover "$1/run.h5.partial" -o "$1/run.h5" >>"$1/run.log" 2>&1 || [ -f "$1/run.h5" ]
+  local left
+  while read -r left; do
+    if [ -d "$left" ]; then "$ASSAY" recover "$left" -o "$1/run.h5" >>"$1/run.log" 2>&1 || true
+    elif [ -f "$left" ]; then mv -T -- "$left" "$1/run.h5"; fi
+    if [ -f "$1/run.h5" ]; then return 0; fi
+  done < <(printf '%s\n' "$1/run.h5.partial"; find "$1" -maxdepth 1 -regex '.*/run\.launch[0-9]+\.h5\(\.partial\)?' | sort -rV)
+  return 1
 }
 
 # Judges DIRECTORY/run.h5 and writes what is read of it there. Returns the code of the verdict.

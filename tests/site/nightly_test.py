@@ -66,6 +66,18 @@ class Nightly(place.SiteTest):
         self.assert_code(result, 0)
         self.assertIn("\n".join(f"line {number}" for number in range(1, 201)), result.stdout)
 
+    def test_what_is_left_of_a_night_that_was_killed_between_two_launches_is_judged(self):
+        self.made(nodes=4)
+        left = self.results / "2026-01-01" / "nightly-020000"
+        left.mkdir(parents=True)
+        for number in (2, 10):  # the later one is judged
+            shutil.copy(self.dir / "made.h5", left / f"run.launch{number}.h5")
+        (left / "run.launch2.h5").write_text("an earlier launch")
+        self.assert_code(self.night(), 0)
+        self.assertEqual({path.name for path in left.glob("run.*")}, {"run.h5", "run.launch2.h5"})
+        self.assertIn("(exit 0)", (left / "verdict.txt").read_text())
+        self.assertIn("recovered: ", (self.results / "log").read_text())
+
     def test_a_week_in_which_a_node_drifts(self):
         try:
             subprocess.run(["/usr/bin/python3", "-c", "import h5py"], check=True, capture_output=True)
