@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t most_bytes = std::uint64_t{16} << 30;  ///< of one dataset; no run comes near it
 constexpr std::uint64_t most_inflation = 256;  ///< of a dataset that another tool has compressed
 constexpr std::size_t most_names = 1'000'000;
+constexpr std::size_t most_text = std::size_t{1} << 16;  ///< of texts of one length
 
 [[noreturn]] void bad(const std::string& message) { throw Error(ErrorKind::data, message); }
 
@@ -152,7 +153,8 @@ std::vector<std::string> attributes(hid_t object) {
 Stored stored_type(hid_t type) {
   const H5T_class_t kind = H5Tget_class(type);
   const std::size_t size = H5Tget_size(type);
-  if (kind == H5T_STRING) return Stored::string;
+  if (kind == H5T_STRING)
+    return H5Tis_variable_str(type) > 0 || size <= most_text ? Stored::string : Stored::other;
   if (kind == H5T_FLOAT) return size == 8 ? Stored::float64 : Stored::other;
   if (kind != H5T_INTEGER) return Stored::other;
   const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;

@@ -148,7 +148,8 @@ std::size_t bytes_of(const CaseBundle& bundle) {
   std::size_t bytes = bundle.data.t.size() * sizeof(double);
   for (const Metric& m : bundle.data.metrics) bytes += m.values.size() * sizeof(double);
   for (const IntegerArray& a : bundle.data.arrays) bytes += a.values.size() * sizeof(std::uint64_t);
-  return bytes + bundle.telemetry.t.size() * (bundle.telemetry.number.size() + 2) * sizeof(double);
+  bytes += bundle.telemetry.t.size() * (bundle.telemetry.number.size() + 2) * sizeof(double);
+  return bytes + bundle.counters.size() * sizeof(CounterRow);
 }
 
 void fill(hid_t file, const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
