@@ -45,7 +45,7 @@ ReadyFacts ready_facts_from(const std::string& text);
 /// Message of a rank about an ended case.
 struct CaseReport {
   std::string record;                ///< CaseRecord::serialize()
-  std::string counters;              ///< JSON rows of its node; empty elsewhere and where there are none
+  std::string counters;              ///< JSON of its node (tell_counter); empty elsewhere and where there are none
   std::string telemetry;             ///< JSON of what was sampled on its node; empty elsewhere
   std::vector<std::string> unfired;  ///< injected faults without effect on this rank so far
 };
@@ -56,7 +56,11 @@ CaseReport case_report_from(const std::string& text);
 std::string bounded_text(CaseReport report, const std::string& who, const std::string& what,
                          std::size_t most_bytes);
 
-/// Adds the readings of counters before and after the case that ended, as sent by a node leader.
+/// Adds a counter, NaN where it could not be read, to what a node leader sends: parts with their counters, of
+/// which each has one number where both are equal and none where it is not offered.
+void tell_counter(Json& told, const std::string& kind, const std::string& name, const std::string& counter,
+                  double before, double after);
+/// Adds these to the case that ended.
 void add_counters(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 /// Adds what a node leader sampled to the case that ended.
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);

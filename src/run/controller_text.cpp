@@ -84,14 +84,30 @@ CaseReport case_report_from(const std::string& text) {
           head.at("unfired").get<std::vector<std::string>>()};
 }
 
+void tell_counter(Json& told, const std::string& kind, const std::string& name, const std::string& counter,
+                  double before, double after) {
+  if (told.empty() || told.back()[0] != kind || told.back()[1] != name)
+    told.push_back({kind, name, Json::array()});
+  const auto number = [](double value) { return std::isnan(value) ? Json() : Json(value); };
+  Json row = Json::array({counter});
+  if (!std::isnan(before) || !std::isnan(after)) row.push_back(number(before));
+  if (row.size() > 1 && before != after) row.push_back(number(after));
+  told.back()[2].push_back(std::move(row));
+}
+
 void add_counters(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
   const auto reading = [](const Json& value) {
     return value.is_null() ? results::not_taken : value.get<double>();
   };
   const Interned path(bundle.data.path());
-  for (const Json& row : told)
-    bundle.counters.push_back({path, entities.find(row.at(0), row.at(1)), row.at(2).get<std::string>(),
-                               reading(row.at(3)), reading(row.at(4))});
+  for (const Json& part : told) {
+    const std::int32_t entity = entities.find(part.at(0), part.at(1));
+    for (const Json& row : part.at(2)) {
+      const double before = row.size() > 1 ? reading(row.at(1)) : results::not_taken;
+      bundle.counters.push_back({path, entity, row.at(0).get_ref<const std::string&>(), before,
+                                 row.size() > 2 ? reading(row.at(2)) : before});
+    }
+  }
 }
 
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {

@@ -116,12 +116,11 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
   const auto after = last_counters_ = parts_.counters->read();
   before.resize(after.size(), 0);
   Json rows = Json::array();
-  const auto number = [](double value) { return std::isnan(value) ? Json() : Json(value); };
   if (all) {
     for (const auto& family : parts_.counters->unsupported_families())
-      rows.push_back({"node", node, family, Json(), Json()});
+      tell_counter(rows, "node", node, family, unsupported, unsupported);
     for (const auto& source : parts_.counters->unsupported_sources()) {
-      rows.push_back({source.entity_kind, source.entity_name, source.counter, Json(), Json()});
+      tell_counter(rows, source.entity_kind, source.entity_name, source.counter, unsupported, unsupported);
       if (source.saturated)
         record.launch_event("info", "uncovered",
                             fmt::format("{}: {} is at its maximum and counts no further until it is cleared",
@@ -133,8 +132,7 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
   for (std::size_t i = 0; i < after.size(); ++i) {
     const auto& source = parts_.counters->sources()[i];
     if (!all && before[i] == after[i]) continue;
-    rows.push_back(
-        {source.entity_kind, source.entity_name, source.counter, number(before[i]), number(after[i])});
+    tell_counter(rows, source.entity_kind, source.entity_name, source.counter, before[i], after[i]);
     if (source.counter.starts_with("xid_") && after[i] > before[i]) {
       const int xid = std::atoi(source.counter.c_str() + 4);
       const std::string words = words_of_xid(xid);

@@ -76,17 +76,17 @@ bool is_of_a_link(const results::MetricSpec& spec) {
 std::string counters_of(const Job& job, int rank, int number) {
   constexpr std::array sizes{25, 30, 2, 4};  // of a NIC and a GPU: all, and those that change
   const std::size_t kind = number == 0 ? 0 : 2;
-  std::string out = "[";
+  Json told = Json::array();
   const auto add = [&](const char* what, const std::string& name, int counters) {
+    const double before = 1e3 * rank + 1234567.0 * number;
     for (int i = 0; i < counters; ++i)
-      out += fmt::format(R"({}["{}","{}","driver_made_{}",{}.0,{}.0])", out.size() > 1 ? "," : "", what, name,
-                         i, 1000LL * rank + 1234567LL * number, 1000LL * rank + 1234567LL * (number + 1));
+      tell_counter(told, what, name, fmt::format("driver_made_{}", i), before, before + 1234567);
   };
   for (const Nic& nic : job.topology.nodes[static_cast<std::size_t>(rank / local_ranks)].nics)
     add("nic", node_name(rank / local_ranks) + "/" + nic.name, sizes[kind]);
   for (int i = 0; i < local_ranks; ++i)
     add("device", job.entities->row(job.entities->device_of_rank(rank + i)).name, sizes[kind + 1]);
-  return out + "]";
+  return told.dump();
 }
 
 /// As many samples of 8 GPUs and their node as a plan of `standard` keeps of them in one of 100 cases.

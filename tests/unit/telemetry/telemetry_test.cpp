@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -180,6 +181,35 @@ TEST(Telemetry, GoesIntoTheCaseThatEnds) {
   EXPECT_EQ(bundle.telemetry.unit.at("power"), "W");
   ASSERT_EQ(bundle.flags.size(), 1U);
   EXPECT_EQ(bundle.flags[0].flag, "hw_thermal");
+}
+
+TEST(Counters, GoIntoTheCaseThatEnds) {
+  Topology topology;
+  topology.nodes.emplace_back().hostname = "a";
+  topology.nodes[0].gpus.resize(1);
+  topology.ranks.emplace_back();
+  const EntityTable entities(topology);
+  constexpr double nan = results::not_taken;
+  Json told = Json::array();
+  tell_counter(told, "device", "a/gpu0", "nvml_energy_j", 1.5, 2.5);
+  tell_counter(told, "device", "a/gpu0", "nvml_ecc_corrected", 7, 7);
+  tell_counter(told, "device", "a/gpu0", "nvml_xid", nan, nan);
+  tell_counter(told, "node", "a", "edac_ce", 3, nan);
+  tell_counter(told, "node", "a", "edac_ue", nan, 3);
+  EXPECT_EQ(told.size(), 2U);
+  results::CaseBundle bundle;
+  bundle.data.suite = "gemm", bundle.data.name = "x";
+  add_counters(Json::parse(told.dump()), entities, bundle);
+  std::string rows;
+  for (const auto& c : bundle.counters) {
+    EXPECT_EQ(c.case_path, "gemm/x");
+    EXPECT_EQ(c.entity,
+              c.counter.str().starts_with("nvml") ? entities.find("device", "a/gpu0") : entities.node(0));
+    rows += fmt::format("{} {} {}, ", c.counter.str(), c.before, c.after);
+  }
+  EXPECT_EQ(
+      rows,
+      "nvml_energy_j 1.5 2.5, nvml_ecc_corrected 7 7, nvml_xid nan nan, edac_ce 3 nan, edac_ue nan 3, ");
 }
 
 }  // namespace
