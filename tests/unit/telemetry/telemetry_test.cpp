@@ -85,7 +85,7 @@ TEST(Telemetry, OfReadingsThatAreNotKeptTheFlagsAreTold) {
   Node node;
   Telemetry telemetry("node07", probe_gpus(node), 10, 1000, "/nowhere");
   std::vector<TelemetryChunk::Flag> flags;
-  sampled(telemetry, "node07/gpu0", 1, &flags);
+  sampled(telemetry, "node07/gpu0", 1);
   fake.gpu(0)["throttle_reasons"] = nvml::throttle::hw_thermal;
   fake.write();
   std::size_t kept = 0;
