@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.hpp"
 
-#include "base/error.hpp"
+#include <algorithm>
+#include <array>
 
+#include "base/error.hpp"
+#include "base/random.hpp"
 #include "device/memory_ops.hpp"
 #include "kernels/digest.hpp"
 
@@ -33,6 +36,14 @@ std::vector<std::string> num_type_names() {
   std::vector<std::string> names;
   for (const NumType type : num_types) names.emplace_back(to_string(type));
   return names;
+}
+
+std::uint64_t Device::arithmetic() const {
+  constexpr std::array others = {"threads", "pinned", "driver"};
+  std::uint64_t hash = hash_text("");
+  for (const auto& [key, value] : identity())
+    if (std::ranges::find(others, key) == others.end()) hash = hash_text(key + "=" + value + ";", hash);
+  return hash;
 }
 
 const char* to_string(OnChip test) noexcept {

@@ -94,6 +94,9 @@ class Device {
   /// "OpenBLAS 0.3.21 SkylakeX pthreads", "threads" -> "4", ...
   virtual std::map<std::string, std::string> identity() const = 0;
   virtual int threads() const noexcept = 0;
+  /// Of identity(), what decides the bits of a result beside the number of threads: library and vector unit.
+  /// Only results with equal ones are compared.
+  std::uint64_t arithmetic() const;
 
   /// One allocation of at least `bytes`, touched once by the threads that will use it, reused by all cases.
   /// Growing it frees the old content. Throws Error(resource).

@@ -145,12 +145,16 @@ Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view,
   return out;
 }
 
-/// The number of threads a result was computed with, where the case tells: it decides the order of summation.
-std::string threads_of(const CaseData& c, std::size_t row) {
-  const auto* threads = array_of(c, "threads");
-  return threads == nullptr || threads->values.size() != c.entity.size()
-             ? ""
-             : " threads " + std::to_string(threads->values[row]);
+/// What a result was computed with, where the case tells: the number of threads, the library and the vector
+/// unit (Device::arithmetic) decide the order of summation.
+std::string computed_with(const CaseData& c, std::size_t row) {
+  std::string text;
+  for (const char* name : {"threads", "arithmetic"}) {
+    const auto* told = array_of(c, name);
+    if (told != nullptr && told->values.size() == c.entity.size())
+      text += std::string(" ") + name + " " + std::to_string(told->values[row]);
+  }
+  return text;
 }
 
 /// Different processors may round differently by right: only equal ones vote together.
@@ -163,7 +167,7 @@ std::map<std::string, std::vector<std::size_t>> equals_of(const Judgement& j, co
   }
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t e = 0; e < c.entity.size(); ++e)
-    groups[strata[c.entity[e]] + threads_of(c, e)].push_back(e);
+    groups[strata[c.entity[e]] + computed_with(c, e)].push_back(e);
   return groups;
 }
 

@@ -185,6 +185,7 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, const Product& prod
   row.integers["digest"] = {product.whole ? gemm.digest(product.digest_s) : results::no_digest};
   row.integers["size"] = {product.size};
   row.integers["threads"] = {static_cast<std::uint64_t>(context.device.threads())};
+  row.integers["arithmetic"] = {context.device.arithmetic()};
   row.integers["repetitions"] = {series.repetitions};
   context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
 }
@@ -223,10 +224,8 @@ void declare(const GemmWork& work, Context& context) {
   if (context.device.measures_clock())
     for (const char* name : {"clock", "per_clock", "power", "per_watt"})
       record.declare(metrics().of("product", name));
-  record.declare_integers("digest", {}, {});
-  record.declare_integers("threads", {}, {});
-  record.declare_integers("size", {}, {});
-  record.declare_integers("repetitions", {}, {});
+  for (const char* name : {"digest", "threads", "arithmetic", "size", "repetitions"})
+    record.declare_integers(name, {}, {});
 }
 
 }  // namespace

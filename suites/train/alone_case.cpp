@@ -133,6 +133,7 @@ class Alone {
     row.integers["digest"] = {whole ? *reference_ : results::no_digest};
     row.integers["sequences"] = {work_.preset.batch};
     row.integers["threads"] = {static_cast<std::uint64_t>(context_.device.threads())};
+    row.integers["arithmetic"] = {context_.device.arithmetic()};
     context_.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
   }
 
@@ -153,7 +154,8 @@ void run_alone(const Case& c, Context& context) {
   for (const results::MetricSpec& m : metrics().all())
     if (m.operation == "alone") context.record.declare(m);
   context.record.declare_integers("digest", {}, {});
-  for (const char* name : {"sequences", "threads"}) context.record.declare_integers(name, {}, {});
+  for (const char* name : {"sequences", "threads", "arithmetic"})
+    context.record.declare_integers(name, {}, {});
 
   Together together(context.node);
   std::optional<Alone> alone;

@@ -172,6 +172,14 @@ TEST(VerdictFacts, DigestsOfOtherThreadCountsVoteApart) {
   EXPECT_EQ(judge(s).state, "PASS");
 }
 
+TEST(VerdictFacts, DigestsOfAnotherVectorUnitAreNotCompared) {
+  auto r = healthy();
+  add_digests(r, {5, 5, 5, 6});
+  EXPECT_EQ(judge(r).state, "FAIL");
+  first_case(r).arrays.push_back({"arithmetic", {"entity"}, {4}, std::vector<std::uint64_t>{7, 7, 7, 8}});
+  EXPECT_EQ(judge(r).state, "PASS");
+}
+
 TEST(VerdictFacts, DigestOfSamplesLeavesOutWhatWasNotTaken) {
   auto r = healthy();
   first_case(r).count = {2, 1, 2, 2};
