@@ -105,6 +105,7 @@ struct Writer::Impl {
   std::set<std::string> names;        ///< of the cases that are stored and stand
   std::map<std::string, Path> again;  ///< cases whose file a new one replaces
   std::vector<Entity> known;
+  std::uint64_t carried = 0;  ///< bytes of cases of a former process
   std::uint64_t written = 0, budget = ~std::uint64_t{0};
   bool remove_at_end = false;
   std::optional<EventRow> resumption;  ///< until it is told
@@ -154,6 +155,7 @@ struct Writer::Impl {
     }
     for (const char* name : {"end.json", "merged.h5"}) ::unlink((partial / name).c_str());
     cut_torn_line(partial / "events.jsonl");
+    carried = merged_bytes(partial);
   }
 
   /// Makes the results file of what `write` writes. It throws what a person should hear of.
@@ -378,6 +380,8 @@ void Writer::discard() noexcept {
 
 const std::set<std::string>& Writer::stored() const noexcept { return impl_->names; }
 const std::vector<Entity>& Writer::known_entities() const noexcept { return impl_->known; }
+
+std::uint64_t Writer::bytes() const noexcept { return impl_->carried + impl_->written; }
 
 void Writer::inject_disk_full(std::uint64_t after_bytes) noexcept { impl_->budget = after_bytes; }
 

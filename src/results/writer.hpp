@@ -79,6 +79,9 @@ class Writer {
   /// new rows follow these.
   const std::vector<Entity>& known_entities() const noexcept;
 
+  /// What the ended cases take on disk, about: so much is to be judged and merged.
+  std::uint64_t bytes() const noexcept;
+
   /// For `--inject diskfull`: writing fails as on a full disk once this many bytes have been written.
   void inject_disk_full(std::uint64_t after_bytes) noexcept;
 

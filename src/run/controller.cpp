@@ -109,6 +109,7 @@ class RunController final : public supervisor::Controller {
 
   supervisor::Step next() override {
     for (;;) {
+      schedule_.has_stored(file_.writer().bytes());
       const RunSchedule::Decision decision = schedule_.next(file_.writer().stored(), elapsed_s());
       if (decision.action == RunSchedule::Action::end) {
         if (plan_retests()) continue;
@@ -314,10 +315,14 @@ class RunController final : public supervisor::Controller {
 
   /// Adds to the plan the retests that the verdict asks for; false when there are none.
   bool plan_retests() {
-    const std::optional<double> left_s = schedule_.retest_seconds(elapsed_s());
-    if (!left_s) return false;
+    if (!schedule_.retest_seconds(elapsed_s())) return false;
+    const double begin_s = now_s();
     const auto results = results::load_own_partial(file_.writer().partial());
-    auto ask = retests_.ask(results, options_of(results), plan_, topology_, *entities_, *left_s);
+    const auto left_s = [&] {
+      schedule_.was_judged(now_s() - begin_s);
+      return schedule_.retest_seconds(elapsed_s()).value_or(0);
+    };
+    auto ask = retests_.ask(results, options_of(results), plan_, topology_, *entities_, left_s);
     for (const std::string& what : ask.left_out)
       event("unconfirmed", "no time left in the budget to confirm " + what, -1);
     for (Case& c : ask.cases) {

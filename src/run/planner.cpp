@@ -181,6 +181,14 @@ double case_bytes(const Case& c, const Columns& of) {
 
 }  // namespace
 
+double Plan::case_file_bytes(const Case& c) const {
+  constexpr double value_bytes = 8, ends = 2;
+  const auto known = columns.find(c.suite + " " + c.operation);
+  const Columns of = known == columns.end() ? Columns() : known->second;
+  return value_bytes * static_cast<double>(c.entities) *
+         (ends + of.per_row + (1.0 + of.per_sample) * static_cast<double>(c.samples));
+}
+
 std::uint64_t Plan::file_bytes() const {
   // Measured: a link in /entities, with the names of both its ends.
   const auto link_bytes = [](double count) { return count < results::packed_from_texts ? 300.0 : 30.0; };

@@ -39,6 +39,8 @@ struct Plan {
   /// About how large the results file will be: all required cases, and of the others the share that the
   /// budget leaves time for.
   std::uint64_t file_bytes() const;
+  /// What a case takes before it is merged and packed.
+  double case_file_bytes(const Case& c) const;
 };
 
 /// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction,

@@ -162,20 +162,22 @@ void join_visits(CaseRecord& record) {
 
 RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const verdict::Options& options,
                                       const Plan& plan, const Topology& topology, const EntityTable& entities,
-                                      double left_s) {
+                                      const std::function<double()>& left_s) {
   Ask out;
   if (rounds_++ >= rounds_at_most) return out;
-  for (const verdict::Retest& retest : verdict::retests(results, options)) {
+  const auto wanted = verdict::retests(results, options);
+  double rest_s = left_s();
+  for (const verdict::Retest& retest : wanted) {
     RetestOrder order = order_of(retest, entities);
     const std::string name = order.path + ".c" + std::to_string(order.number);
     if (asked_.contains(name)) continue;
     Case c = retest_case(plan, std::move(order), topology, entities);
-    if (c.expected_s() > left_s) {
+    if (c.expected_s() > rest_s) {
       out.left_out.push_back(fmt::format("{}/{} ({})", retest.suite, retest.name, retest.metric));
       continue;
     }
     asked_.insert(name);
-    left_s -= c.expected_s();
+    rest_s -= c.expected_s();
     out.cases.push_back(std::move(c));
   }
   return out;

@@ -3,6 +3,7 @@
 // conditions before they can fail.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,10 +49,10 @@ class RetestPlanner {
     std::vector<Case> cases;            ///< to run now, in this order
     std::vector<std::string> left_out;  ///< "suite/case (metric)" that would not fit the time that is left
   };
-  /// Judges the measured cases and returns at most `left_s` seconds of new retests; none after
-  /// `rounds_at_most` calls.
+  /// Judges the measured cases and returns new retests that take at most `left_s()` seconds, which is called
+  /// when they are judged; none after `rounds_at_most` calls.
   Ask ask(const results::Results& results, const verdict::Options& options, const Plan& plan,
-          const Topology& topology, const EntityTable& entities, double left_s);
+          const Topology& topology, const EntityTable& entities, const std::function<double()>& left_s);
   static constexpr int rounds_at_most = 3;
 
  private:

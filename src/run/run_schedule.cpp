@@ -5,6 +5,11 @@
 
 namespace assay {
 
+RunSchedule::RunSchedule(const Plan& plan) : plan_(&plan), required_left_s_(plan.required_s()) {
+  for (const Case& c : plan.cases)
+    if (c.required && c.not_applicable.empty()) required_left_bytes_ += plan.case_file_bytes(c);
+}
+
 RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, double elapsed_s) {
   while (plan_ != nullptr && next_ < plan_->cases.size()) {
     const Case& c = plan_->cases[next_];
@@ -12,7 +17,7 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
     if (c.not_applicable.empty() && !done && lost_ && c.stage > Stage::node_local) break;
     const std::size_t index = next_++;
     if (!c.not_applicable.empty()) continue;
-    if (c.required) required_left_s_ -= c.expected_s();
+    if (c.required) required_left_s_ -= c.expected_s(), required_left_bytes_ -= plan_->case_file_bytes(c);
     if (done) continue;
     if (fits(c, elapsed_s)) return {Action::run, index, seconds_for(c, elapsed_s), {}};
     postponed_.push_back(index);
@@ -30,18 +35,29 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
 
 std::optional<double> RunSchedule::retest_seconds(double elapsed_s) const noexcept {
   if (lost_ || plan_ == nullptr) return {};
-  return plan_->budget_s * usable_share - elapsed_s;
+  return plan_->budget_s - closing_s(stored_bytes_) - judging_s(stored_bytes_) - elapsed_s;
+}
+
+void RunSchedule::was_judged(double seconds) noexcept {
+  if (seconds > 0 && stored_bytes_ > 0) judged_rate_ = stored_bytes_ / seconds;
+}
+
+double RunSchedule::closing_s(double bytes) const noexcept {
+  return std::max(plan_->budget_s * closing_share, judging_s(bytes) + bytes / merge_rate);
 }
 
 bool RunSchedule::fits(const Case& c, double elapsed_s) const noexcept {
   if (c.required || c.retest) return true;  // retests were chosen to fit
-  return elapsed_s + c.expected_s() + required_left_s_ <= plan_->budget_s * (usable_share - retest_share);
+  const double bytes = stored_bytes_ + required_left_bytes_ + plan_->case_file_bytes(c);
+  return elapsed_s + c.expected_s() + required_left_s_ + judging_s(bytes) + closing_s(bytes) <=
+         plan_->budget_s * (1 - retest_share);
 }
 
 /// What was planned, and a quarter of what the budget has left beside all else that is required.
 double RunSchedule::seconds_for(const Case& c, double elapsed_s) const noexcept {
   const double expected = c.expected_s();
-  const double left = plan_->budget_s - elapsed_s - required_left_s_;
+  const double bytes = stored_bytes_ + required_left_bytes_ + plan_->case_file_bytes(c);
+  const double left = plan_->budget_s - closing_s(bytes) - elapsed_s - required_left_s_;
   return 1.1 * expected + 0.3 + 0.25 * std::max(0.0, left - expected);
 }
 

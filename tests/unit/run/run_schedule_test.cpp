@@ -105,8 +105,39 @@ TEST_F(RunScheduleTest, CaseMayTakeAQuarterOfSpareTime) {
   add("a", 10, true);
   add("b", 30, true);
   RunSchedule schedule(plan);
-  EXPECT_DOUBLE_EQ(schedule.next(stored, 20).seconds, 11.3 + 0.25 * (100 - 20 - 30 - 10));
+  EXPECT_DOUBLE_EQ(schedule.next(stored, 20).seconds, 11.3 + 0.25 * (97 - 20 - 30 - 10));
   EXPECT_DOUBLE_EQ(schedule.next(stored, 90).seconds, 33.3) << "never less than planned";
+}
+
+// 80 MB are judged, and merged, in a second.
+TEST_F(RunScheduleTest, WhatIsStoredLeavesTimeToJudgeAndMergeIt) {
+  add("a", 1, true);
+  add("optional", 10, false);
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule), "run a");
+  schedule.has_stored(800'000'000);
+  RunSchedule late = schedule;
+  EXPECT_EQ(next(schedule, 47), "run optional")
+      << "47 + 10, judged twice and merged in 30 s, 12 s of retests";
+  EXPECT_EQ(next(late, 49), "skip optional: budget");
+  EXPECT_DOUBLE_EQ(late.retest_seconds(50).value(), 20)
+      << "judged again before the next retests and for the file";
+  late.was_judged(20);
+  EXPECT_DOUBLE_EQ(late.retest_seconds(50).value(), 0) << "as slow as it was";
+}
+
+TEST_F(RunScheduleTest, WhatIsToComeLeavesItToo) {
+  const auto store = [](Case& c) { c.entities = 100'000, c.samples = 1000; };  // 1.6 GB: 60 s
+  add("early", 10, false);
+  store(add("last", 10, true));
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule, 9), "run last") << "9 + 10 + 10 + 60 of 88";
+  EXPECT_EQ(next(schedule, 19), "run early") << "what the last one has really stored is little";
+  plan.cases.clear();
+  store(add("large", 10, false));
+  RunSchedule at_once(plan), late(plan);
+  EXPECT_EQ(next(at_once, 17), "run large");
+  EXPECT_EQ(next(late, 19), "skip large: budget");
 }
 
 TEST_F(RunScheduleTest, RetestsAreAppendedAndAlwaysRun) {
