@@ -2,6 +2,7 @@
 #include "base/system.hpp"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -241,6 +242,12 @@ std::vector<int> parse_cpu_list(const std::string& text) {
   std::sort(cpus.begin(), cpus.end());
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   return cpus;
+}
+
+void release_free_memory() noexcept {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 std::string controller_of(const std::string& file) { return file.substr(0, file.find('.')); }

@@ -51,6 +51,10 @@ std::vector<int> allowed_cpus();
 std::string format_cpu_list(const std::vector<int>& cpus);
 std::vector<int> parse_cpu_list(const std::string& text);
 
+/// Hands memory that was freed back to the system, where the C library keeps it: what thousands of nodes say
+/// of themselves is needed at the start only.
+void release_free_memory() noexcept;
+
 /// The controller that a file of a cgroup belongs to: what stands before its dot.
 std::string controller_of(const std::string& file);
 

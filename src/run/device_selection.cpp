@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "base/json.hpp"
 #include "base/system.hpp"
 #include "run/agree.hpp"
 #include "topology/discover.hpp"
@@ -26,54 +26,53 @@ std::string text_of(const std::optional<Error>& error) {
   return error ? (error->kind() == ErrorKind::resource ? "r" : "d") + std::string(error->what()) : "";
 }
 
+template <class Unwanted>
+void drop(VisibleGpus& gpus, const Unwanted& unwanted) {
+  if (std::ranges::any_of(gpus.get(), unwanted)) std::erase_if(gpus.edit(), unwanted);
+}
+
 }  // namespace
 
 DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
                                std::vector<AvailableDevices> available)
     : launch_(launch), config_(config), members_(std::move(members)), asked_(members_.size()) {
-  Json told = {{"host", host_name()},
-               {"available", Json::array()},
-               {"quota", own_quota_cores()},
-               {"on_bus", has_gpu_on_bus("/sys")}};
+  OfferedDevices own{host_name(), own_quota_cores(), has_gpu_on_bus("/sys"), {}};
   for (const AvailableDevices& devices : available)
-    told["available"].push_back({{"gpus", devices.visible_gpus}, {"lost", devices.lost_gpus}});
-  const auto texts = launch.all_gather_text(told.dump(-1, ' ', true, Json::error_handler_t::replace));
-  std::vector<Json> of_members;
+    own.available.push_back({devices.visible_gpus, devices.lost_gpus});
+  const auto offered = offered_devices(launch.all_gather_text(to_text(own)), members_);
   std::vector<std::vector<bool>> seen;
-  for (const int rank : members_) {
-    of_members.push_back(Json::parse(texts[static_cast<std::size_t>(rank)]));
+  for (const OfferedDevices& one : offered) {
     seen.emplace_back();
-    for (const Json& devices : of_members.back().at("available"))
-      seen.back().push_back(!devices.at("gpus").empty() || !devices.at("lost").empty());
+    for (const auto& devices : one.available)
+      seen.back().push_back(!devices.gpus.empty() || !devices.lost.empty());
   }
   const std::size_t agreed = agreed_backend(seen);
   if (!available.empty()) devices_ = std::move(available[agreed]);
   std::set<std::string> said;
-  for (const Json& one : of_members) {
-    hosts_.push_back(one.at("host"));
-    if (one.at("on_bus")) on_bus_.insert(hosts_.back());
+  for (const OfferedDevices& one : offered) {
+    hosts_.push_back(one.host);
+    if (one.on_bus) on_bus_.insert(one.host);
     visible_.emplace_back();
-    if (one.at("available").empty()) continue;
-    const Json& devices = one.at("available").at(agreed);
-    visible_.back() = devices.at("gpus").get<std::vector<std::string>>();
-    for (const std::string text : devices.at("lost"))
-      if (said.insert(hosts_.back() + text).second) note(hosts_.back(), "fail", "missing", text);
+    if (one.available.empty()) continue;
+    visible_.back() = one.available.at(agreed).gpus;
+    for (const std::string& text : one.available.at(agreed).lost)
+      if (said.insert(one.host + text).second) note(one.host, "fail", "missing", text);
   }
-  if (config.level == Level::smoke) leave_out_starved(of_members);
+  if (config.level == Level::smoke) leave_out_starved(offered);
 }
 
 /// Not all of them: then there is no other node whose time they take.
-void DeviceSelector::leave_out_starved(const std::vector<Json>& told) {
+void DeviceSelector::leave_out_starved(const std::vector<OfferedDevices>& offered) {
   std::map<std::string, double> cores;  // by host, of each rank
-  for (const Json& one : told)
-    if (one.at("quota").is_number()) cores[one.at("host")] = one.at("quota");
+  for (const OfferedDevices& one : offered)
+    if (!std::isnan(one.quota_cores)) cores[one.host] = one.quota_cores;
   std::map<std::string, double> ranks;
   for (const std::string& host : hosts_) ++ranks[host];
   for (auto& [host, share] : cores) share /= ranks[host];
   std::erase_if(cores, [](const auto& host) { return host.second >= least_cores; });
   if (cores.size() == ranks.size()) return;
   for (std::size_t i = 0; i < members_.size(); ++i)
-    if (cores.contains(hosts_[i])) visible_[i].clear();
+    if (cores.contains(hosts_[i])) visible_[i] = {};
   for (const auto& [host, share] : cores)
     note(host, "inconclusive", "quota",
          fmt::format("the cgroup's CPU quota is {:.4g} of a core for each rank, not measured at level smoke",
@@ -131,10 +130,13 @@ std::vector<std::string> DeviceSelector::troubles_of_products() {
 
 /// `troubles` by rank of the launch, empty: none.
 bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
-  std::set<std::pair<std::string, std::string>> sick, working;  // host, GPU
   const auto trouble = [&](std::size_t i) -> const std::string& {
     return troubles[static_cast<std::size_t>(members_[i])];
   };
+  if (std::ranges::all_of(members_,
+                          [&](int rank) { return troubles[static_cast<std::size_t>(rank)].empty(); }))
+    return false;
+  std::set<std::pair<std::string, std::string>> sick, working;  // host, GPU
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (trouble(i).empty()) {
       working.insert({hosts_[i], choice_.gpu[i]});
@@ -146,19 +148,18 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
            "the GPU " + choice_.gpu[i] + " cannot be used (" + trouble(i).substr(1) + ")");
     }
   }
-  if (sick.empty()) return false;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const auto of_host = [&](const auto& gpus) {
       return [&](const std::string& gpu) { return gpus.contains({hosts_[i], gpu}); };
     };
     // A rank with a working GPU keeps it: in exclusive mode it has no second process.
     if (trouble(i).empty() && !choice_.gpu[i].empty()) visible_[i] = {choice_.gpu[i]};
-    std::erase_if(visible_[i], of_host(sick));
+    drop(visible_[i], of_host(sick));
     if (trouble(i).empty()) continue;
-    if (!config_.share_gpus) std::erase_if(visible_[i], of_host(working));
+    if (!config_.share_gpus) drop(visible_[i], of_host(working));
     // A runtime goes on failing in a process that has met an error of a GPU: another one would be named for
     // it.
-    if (trouble(i).front() == 'd') visible_[i].clear();
+    if (trouble(i).front() == 'd') visible_[i] = {};
   }
   return true;
 }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
 #include "config/config.hpp"
 #include "device/device.hpp"
 #include "topology/gpu_place.hpp"
@@ -75,7 +74,7 @@ class DeviceSelector {
   bool leave_out(const std::vector<std::string>& troubles);
   std::optional<Error> look();
   std::vector<std::string> troubles_of_products();
-  void leave_out_starved(const std::vector<Json>& told);
+  void leave_out_starved(const std::vector<OfferedDevices>& offered);
   void drop_hosts_without();
   void note(const std::string& host, const std::string& severity, const std::string& kind,
             const std::string& what);
@@ -84,9 +83,9 @@ class DeviceSelector {
   const Config& config_;
   std::vector<int> members_;  ///< those that are left, and by their place here:
   std::vector<std::string> hosts_;
-  std::vector<std::vector<std::string>> visible_;  ///< without failed ones
-  std::set<std::string> on_bus_;                   ///< hosts with a GPU on the PCI bus
-  std::size_t asked_;                              ///< members before any was left out
+  std::vector<VisibleGpus> visible_;  ///< without failed ones
+  std::set<std::string> on_bus_;      ///< hosts with a GPU on the PCI bus
+  std::size_t asked_;                 ///< members before any was left out
   AvailableDevices devices_;
   DeviceChoice choice_;
   std::vector<DeviceSelection::Note> notes_;

@@ -140,17 +140,22 @@ Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::u
   job.node = std::move(node);
   job.leaders = world.split(job.node->rank() == 0 ? 0 : -1, world.rank());
   std::string description;
+  std::vector<std::string> listed;
   together(world, [&] {
     if (job.node->rank() != 0) return;
     Node found = probe_node();
     job.nvml = probe_gpus(found);
+    listed = found.gpu_uuids;
     description = to_json(found).dump();
   });
   const std::string first = world.broadcast_text(description, 0);
   if (!description.empty() && !first.empty() && world.rank() != 0)
     description = differences(Json::parse(description), Json::parse(first)).dump();
-  RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)),
-                              job.node->rank(), devices.visible_gpus);
+  const Json leader = Json::parse(
+      job.node->broadcast_text(Json{{"rank", world.rank()}, {"gpus", std::move(listed)}}.dump(), 0));
+  std::vector<std::string> unlisted = devices.visible_gpus;
+  for (const std::string gpu : leader.at("gpus")) std::erase(unlisted, gpu);
+  RankFacts facts = own_facts(leader.at("rank"), job.node->rank(), std::move(unlisted));
   facts.device = devices.kind;
   facts.gpu = devices.gpu;
   if (devices.on_gpus()) {
@@ -162,9 +167,8 @@ Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::u
   for (const auto& suite : suites)
     if (std::find(config.suites.begin(), config.suites.end(), suite->name()) != config.suites.end())
       facts.lacks.merge(suite->lacks(config, devices.on_gpus()));
-  job.node_texts = world.all_gather_text(description);
-  job.place_texts = world.all_gather_text(to_text(facts));
-  job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));
+  job.texts = {world.all_gather_text(description), world.all_gather_text(to_text(facts))};
+  job.topology = discover(job.texts.nodes, job.texts.places, world.rank(), static_cast<int>(config.threads));
   job.fabric = place_nics(config, job.topology);
   LaunchEnvironment launch = launch_environment();
   const bool whole = config.only.empty() && config.exclude.empty() && !devices.parts_of_nodes;

@@ -20,10 +20,12 @@ struct Job {
   Topology topology;
   std::vector<LaunchFinding> findings;
   std::unique_ptr<Communicator> node;
-  std::unique_ptr<Communicator> leaders;             ///< null except on local rank 0
-  std::vector<std::string> node_texts, place_texts;  ///< by rank: what the topology was made from
-  std::string fabric;                                ///< summary of --topology for this job, for users
-  std::shared_ptr<NvmlThread> nvml;                  ///< on local rank 0 of nodes with GPUs; null elsewhere
+  std::unique_ptr<Communicator> leaders;  ///< null except on local rank 0
+  struct Texts {
+    std::vector<std::string> nodes, places;  ///< by rank
+  } texts;                                   ///< what the topology was made from
+  std::string fabric;                        ///< summary of --topology for this job, for users
+  std::shared_ptr<NvmlThread> nvml;          ///< on local rank 0 of nodes with GPUs; null elsewhere
   double probe_s = 0;
 };
 

@@ -113,7 +113,7 @@ std::string hash_of(const Plan& plan, const Config& config, const Topology& topo
     const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
     add(fmt::format("{}:{}:{}:{}:{};", place.rank, place.node, node.cores, node.cpu_model,
                     fmt::join(place.cpus, ",")));
-    if (place.gpu >= 0) add(fmt::format("gpu {};", node.gpus[static_cast<std::size_t>(place.gpu)].uuid));
+    if (place.gpu >= 0) add(fmt::format("gpu {};", node.gpu_uuid(static_cast<std::size_t>(place.gpu))));
   }
   for (const Case& c : plan.cases)
     add(fmt::format("{}:{}:{}:{:.6g}:{}:{};", c.path(), c.bytes, c.required, c.seconds,

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "base/system.hpp"
 #include "base/units.hpp"
 #include "results/resume.hpp"
 #include "run/agree.hpp"
@@ -70,6 +71,7 @@ class Session {
                                            job_.topology.no_products, cases, cases == 1 ? " is" : "s are"),
                                -1});
     start(std::move(plan));
+    if (!root()) job_.texts = {};  // only rank 0's supervisor asks for them
     auto failed = set_up_device();
     if (!job_.topology.measures_gpus() || !config_.resume.empty()) agree_error(world(), named(failed));
     return failed;
@@ -177,8 +179,7 @@ class Session {
     facts.seed = config_.seed;
     facts.seed_given = config_.seed_given;
     facts.resumed_memory_bytes = config_.resumed_memory_bytes;
-    facts.nodes = job_.node_texts;
-    facts.places = job_.place_texts;
+    facts.nodes = job_.texts.nodes, facts.places = job_.texts.places;
     facts.plan_hash = plan_.hash;
     facts.members = devices_.members;
     facts.findings = job_.findings;
@@ -199,7 +200,7 @@ class Session {
       if (!leader) return;
       const std::string& node = job_.topology.my_node().hostname;
       counters = CounterSet::probe(node);
-      counters.add_gpus(node, job_.nvml, job_.topology.my_node().gpus);
+      counters.add_gpus(node, job_.nvml, job_.topology.my_node());
       if (config_.telemetry_hz > 0)
         telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz, plan_.telemetry_every);
     });
@@ -282,7 +283,9 @@ class Session {
 /// no part.
 std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
                                 const std::vector<std::unique_ptr<Suite>>& suites,
-                                supervisor::WorkerLink& link, DeviceSelector& devices) {
+                                supervisor::WorkerLink& link) {
+  Communicator& launch = mpi.launch();
+  DeviceSelector devices(launch, config, select_ranks(launch, config), available_devices(config));
   for (;;) {
     link.enter(supervisor::Phase::discovery);
     DeviceSelection selection = devices.select();
@@ -297,10 +300,9 @@ std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
       }
     }
     link.enter(supervisor::Phase::memory);  // those who rest wait for the others
-    if (!devices.leave_out(failed, ended.has_value())) {
-      if (ended) throw Error(*ended);
-      return session;
-    }
+    if (devices.leave_out(failed, ended.has_value())) continue;
+    if (ended) throw Error(*ended);
+    return session;
   }
 }
 
@@ -324,14 +326,11 @@ ExitCode work(int* argc, char*** argv, const Config& config,
   link.enter(supervisor::Phase::discovery);
   ExitCode code = ExitCode::pass;  // of this process; that of the run is the supervisors'
   try {
-    Communicator& launch = mpi.launch();
-    tell_address(launch, link, folder_of(config));
-    agree_software(launch, config);
-    DeviceSelector devices(launch, config, select_ranks(launch, config), available_devices(config));
-    if (const auto session = set_up(mpi, config, suites, link, devices))
-      session->run();
-    else
-      link.rest();
+    tell_address(mpi.launch(), link, folder_of(config));
+    agree_software(mpi.launch(), config);
+    const auto session = set_up(mpi, config, suites, link);
+    release_free_memory();
+    session ? session->run() : link.rest();
   } catch (const Error& e) {
     code = report_error(mpi.world(), e);
   }

@@ -130,8 +130,7 @@ CounterSet::Source CounterSet::gpu_source(const GpuCounters::Counter& counter) c
   return {"device", node_name_ + "/gpu" + std::to_string(counter.gpu), counter.name, counter.error, "NVML"};
 }
 
-void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml,
-                          const std::vector<Gpu>& gpus) {
+void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, const Node& node) {
   if (nvml == nullptr) {
     unsupported_.emplace_back("nvml");
     return;
@@ -143,8 +142,8 @@ void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThre
   if (gpus_->count() == 0) return;  // a driver that hangs: nothing is known
   auto names = gpu_counter_names();
   names.emplace_back("nvml_xid");
-  for (int gpu = gpus_->count(); gpu < std::ssize(gpus); ++gpu) {
-    if (!gpus[static_cast<std::size_t>(gpu)].unseen_by_nvml()) continue;
+  for (int gpu = gpus_->count(); gpu < std::ssize(node.gpus.get()); ++gpu) {
+    if (!node.unseen_by_nvml(static_cast<std::size_t>(gpu))) continue;
     for (const std::string& name : names) unsupported_sources_.push_back(gpu_source({gpu, name, true}));
   }
 }

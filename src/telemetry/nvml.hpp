@@ -47,6 +47,8 @@ class Nvml {
   const std::vector<std::string>& lost() const noexcept { return lost_; }
 
   Gpu describe(int gpu) const;
+  std::string uuid(int gpu) const;
+  std::string serial(int gpu) const;  ///< empty where it has none
 
   Reading clock_hz(int gpu, int clock) const;
   Reading energy_j(int gpu) const;  ///< since the driver was loaded

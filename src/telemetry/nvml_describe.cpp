@@ -77,8 +77,6 @@ std::string fabric_trouble(unsigned health) {
 }  // namespace
 
 void Nvml::describe_identity(int gpu, Gpu& out) const {
-  out.uuid = text(f_.nvmlDeviceGetUUID, device(gpu));
-  out.serial = text(f_.nvmlDeviceGetSerial, device(gpu));
   out.name = text(f_.nvmlDeviceGetName, device(gpu));
   out.vbios = text(f_.nvmlDeviceGetVbiosVersion, device(gpu));
   out.part = text(f_.nvmlDeviceGetBoardPartNumber, device(gpu));
@@ -187,6 +185,10 @@ void Nvml::describe_states(int gpu, Gpu& out) const {
   out.fabric_trouble = fabric_trouble(fabric.health);
 }
 
+std::string Nvml::uuid(int gpu) const { return text(f_.nvmlDeviceGetUUID, device(gpu)); }
+
+std::string Nvml::serial(int gpu) const { return text(f_.nvmlDeviceGetSerial, device(gpu)); }
+
 Gpu Nvml::describe(int gpu) const {
   Gpu out;
   describe_identity(gpu, out);
@@ -202,7 +204,11 @@ void describe_gpus(const Nvml& nvml, Node& node) {
     node.software.edit()["nvidia.driver"] = driver;
   if (const std::string version = nvml.version(); !version.empty())
     node.software.edit()["nvidia.nvml"] = version;
-  for (int gpu = 0; gpu < nvml.count(); ++gpu) node.gpus.push_back(nvml.describe(gpu));
+  for (int gpu = 0; gpu < nvml.count(); ++gpu) {
+    node.gpus.push_back(nvml.describe(gpu));
+    node.gpu_uuids.push_back(nvml.uuid(gpu));
+    node.gpu_serials.push_back(nvml.serial(gpu));
+  }
   node.gpus_lost = nvml.lost();
 }
 

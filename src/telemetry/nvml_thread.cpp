@@ -139,6 +139,8 @@ std::shared_ptr<NvmlThread> probe_gpus(Node& node, double hang_s) {
     return nullptr;
   }
   node.gpus = told->gpus;
+  node.gpu_uuids = told->gpu_uuids;
+  node.gpu_serials = told->gpu_serials;
   node.gpus_lost = told->gpus_lost;
   node.software.edit().insert(told->software.begin(), told->software.end());
   return thread;

@@ -79,32 +79,54 @@ void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int no
   }
 }
 
-int gpu_of(const Node& node, const std::string& uuid) {
-  const auto at =
-      std::find_if(node.gpus.begin(), node.gpus.end(), [&](const Gpu& gpu) { return gpu.uuid == uuid; });
-  return at == node.gpus.end() ? -1 : static_cast<int>(at - node.gpus.begin());
+/// Capabilities that NVML does not tell, by node and GPU.
+using Computes = std::map<int, std::map<int, std::string>>;
+
+/// Describes the GPUs of which only the UUIDs are known so far. Nodes with equal lists go on sharing them.
+void describe_unlisted(Topology& topology, const Computes& computes) {
+  std::map<std::pair<const Gpu*, std::string>, Shared<std::vector<Gpu>>> known;
+  for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
+    Node& node = topology.nodes[n];
+    const auto told = computes.find(static_cast<int>(n));
+    if (node.gpu_uuids.size() <= node.gpus.size() && told == computes.end()) continue;
+    const std::size_t all = std::max(node.gpu_uuids.size(), node.gpus.size());
+    std::string added = std::to_string(all);
+    if (told != computes.end())
+      for (const auto& [gpu, compute] : told->second) added += " " + std::to_string(gpu) + "=" + compute;
+    const auto [list, fresh] = known.try_emplace({node.gpus.data(), added}, node.gpus);
+    if (fresh) {
+      std::vector<Gpu>& gpus = list->second.edit();
+      gpus.resize(all);
+      if (told != computes.end())
+        for (const auto& [gpu, compute] : told->second) gpus[static_cast<std::size_t>(gpu)].compute = compute;
+    }
+    node.gpus = list->second;
+  }
 }
 
 void assign_gpus(Topology& topology, const std::vector<RankFacts>& facts) {
   topology.device_kind = facts.front().device;
   std::map<std::pair<int, int>, int> ranks;
+  Computes computes;
   for (RankPlace& place : topology.ranks) {
     const RankFacts& own = facts[static_cast<std::size_t>(place.rank)];
     Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
-    for (const std::string& uuid : own.visible_gpus)
-      if (gpu_of(node, uuid) < 0) node.gpus.emplace_back().uuid = uuid;
+    for (const std::string& uuid : own.unlisted_gpus)
+      if (node.gpu_of(uuid) < 0) node.gpu_uuids.push_back(uuid);
     if (own.gpu.empty()) continue;
-    place.gpu = gpu_of(node, own.gpu);
+    place.gpu = node.gpu_of(own.gpu);
     if (place.gpu < 0)
       throw Error(ErrorKind::internal,
                   "rank " + std::to_string(place.rank) + " was given a GPU that it does not see");
-    if (Gpu& gpu = node.gpus[static_cast<std::size_t>(place.gpu)]; gpu.compute.empty())
-      gpu.compute = own.compute;  // without NVML
+    const auto at = static_cast<std::size_t>(place.gpu);
+    if (!own.compute.empty() && (at >= node.gpus.size() || node.gpus[at].compute.empty()))
+      computes[place.node].try_emplace(place.gpu, own.compute);
     place.gpu_free_bytes = own.gpu_free_bytes;
     place.gpu_sweep_rate = own.gpu_sweep_rate;
     if (!own.no_products.empty()) topology.no_products = own.no_products;
     ++ranks[{place.node, place.gpu}];
   }
+  describe_unlisted(topology, computes);
   for (RankPlace& place : topology.ranks)
     place.shares_gpu = place.gpu >= 0 && ranks[{place.node, place.gpu}] > 1;
 }
@@ -122,14 +144,14 @@ void gather_lacks(Topology& topology, const std::vector<RankFacts>& facts) {
 
 }  // namespace
 
-RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> visible_gpus) {
+RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> unlisted_gpus) {
   return {host_name(),
           leader_rank,
           local_rank,
           allowed_cpus(),
           static_cast<int>(getpid()),
           ASSAY_VERSION,
-          std::move(visible_gpus)};
+          std::move(unlisted_gpus)};
 }
 
 std::string to_text(const RankFacts& facts) {
@@ -140,7 +162,7 @@ std::string to_text(const RankFacts& facts) {
   json["mask"] = format_cpu_list(facts.mask);
   json["pid"] = facts.pid;
   json["version"] = facts.version;
-  json["visible_gpus"] = facts.visible_gpus;
+  json["unlisted_gpus"] = facts.unlisted_gpus;
   json["device"] = facts.device;
   json["gpu"] = facts.gpu;
   json["gpu_free_bytes"] = facts.gpu_free_bytes;
@@ -160,7 +182,7 @@ RankFacts rank_facts_from(const std::string& text) {
             parse_cpu_list(json.at("mask").get<std::string>()),
             json.at("pid").get<int>(),
             json.at("version").get<std::string>(),
-            json.at("visible_gpus").get<std::vector<std::string>>(),
+            json.at("unlisted_gpus").get<std::vector<std::string>>(),
             json.at("device").get<std::string>(),
             json.at("gpu").get<std::string>(),
             json.at("gpu_free_bytes").get<double>(),
@@ -178,8 +200,13 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
   if (facts_by_rank.empty() || node_json_by_rank.size() != facts_by_rank.size()) {
     throw Error(ErrorKind::internal, "the ranks' descriptions are incomplete");
   }
+  KnownCpus known;
   std::vector<RankFacts> facts;
-  for (const std::string& text : facts_by_rank) facts.push_back(rank_facts_from(text));
+  facts.reserve(facts_by_rank.size());
+  for (const std::string& text : facts_by_rank) {
+    facts.push_back(rank_facts_from(text));
+    facts.back().mask = kept_once(facts.back().mask, known);
+  }
   check_versions(facts);
   Topology topology;
   topology.self = self;
@@ -201,7 +228,6 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
   }
   make_nodes_distinct(topology.nodes);
   topology.index_ranks();
-  KnownCpus known;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     place_ranks(topology, facts, static_cast<int>(node), threads, known);
   topology.index_kinds();

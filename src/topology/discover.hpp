@@ -15,10 +15,10 @@ struct RankFacts {
   std::string hostname;
   int leader_rank = 0;  ///< world rank of local rank 0 of its node
   int local_rank = 0;
-  std::vector<int> mask;  ///< CPUs the launcher allowed
+  Shared<std::vector<int>> mask;  ///< CPUs the launcher allowed
   int pid = 0;
   std::string version;                            ///< of the program: differing ones are an error
-  std::vector<std::string> visible_gpus = {};     ///< UUIDs that this process may use
+  std::vector<std::string> unlisted_gpus = {};    ///< UUIDs that it may use and its leader does not describe
   std::string device = "host";                    ///< device kind of the job, from choose_devices
   std::string gpu = {};                           ///< the GPU that this rank measures with, by UUID
   double gpu_free_bytes = 0;                      ///< of its memory, before this run took any
@@ -29,7 +29,7 @@ struct RankFacts {
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.
-RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> visible_gpus = {});
+RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> unlisted_gpus = {});
 
 /// What the cgroup of this process allows; NaN: no quota.
 double own_quota_cores();

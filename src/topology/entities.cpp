@@ -36,7 +36,7 @@ class PartIds {
     for (const Node& node : topology.nodes) {
       for (std::size_t i = 0; i < node.dimms.size(); ++i) claims.push_back(hash_text(own_id(node, i)));
       for (const Nic& nic : node.nics) claims.push_back(hash_text(own_id(node, nic)));
-      for (const Gpu& gpu : node.gpus) claims.push_back(hash_text(gpu.uuid));
+      for (const std::string& uuid : node.gpu_uuids) claims.push_back(hash_text(uuid));
     }
     std::sort(claims.begin(), claims.end());
     for (std::size_t i = 1; i < claims.size(); ++i)
@@ -87,7 +87,7 @@ void EntityTable::add_parts(const Topology& topology) {
     for (const auto& nic : node.nics) part("nic", nic.name, own_id(node, nic), nic.id_source.c_str());
     gpus_.push_back(static_cast<int>(size()) - nodes_.back());
     for (std::size_t k = 0; k < node.gpus.size(); ++k)
-      part("device", "gpu" + std::to_string(k), node.gpus[k].uuid, "uuid");
+      part("device", "gpu" + std::to_string(k), node.gpu_uuid(k), "uuid");
   }
 }
 

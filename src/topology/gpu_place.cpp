@@ -7,7 +7,9 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/system.hpp"
+#include "topology/topology.hpp"
 
 namespace assay {
 namespace {
@@ -23,7 +25,7 @@ std::string list(const std::vector<std::string>& names) {
   return names.size() <= most ? text : text + " and " + std::to_string(names.size() - most) + " more";
 }
 
-using Visible = std::vector<std::vector<std::string>>;
+using Visible = std::vector<std::vector<std::string>>;  ///< of the ranks of a host
 
 /// The ranks of each host, hosts in the order of their lowest rank.
 std::vector<std::pair<std::string, std::vector<int>>> by_host(const std::vector<std::string>& hosts) {
@@ -38,7 +40,7 @@ std::vector<std::pair<std::string, std::vector<int>>> by_host(const std::vector<
 }
 
 void place_host(DeviceChoice& choice, const std::string& host, const std::vector<int>& ranks,
-                const Visible& visible, bool share) {
+                const std::vector<VisibleGpus>& visible, bool share) {
   Visible seen;
   std::set<std::string> all;
   for (const int rank : ranks) {
@@ -62,6 +64,37 @@ void place_host(DeviceChoice& choice, const std::string& host, const std::vector
 }
 
 }  // namespace
+
+std::string to_text(const OfferedDevices& offered) {
+  Json told = {{"host", offered.host},
+               {"available", Json::array()},
+               {"quota", offered.quota_cores},
+               {"on_bus", offered.on_bus}};
+  for (const auto& devices : offered.available)
+    told["available"].push_back({{"gpus", devices.gpus.get()}, {"lost", devices.lost}});
+  return told.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+std::vector<OfferedDevices> offered_devices(const std::vector<std::string>& texts,
+                                            const std::vector<int>& of) {
+  const auto less = [](const VisibleGpus& a, const VisibleGpus& b) { return a.get() < b.get(); };
+  std::set<VisibleGpus, decltype(less)> known(less);
+  std::vector<OfferedDevices> all;
+  all.reserve(of.size());
+  for (const int rank : of) {
+    const Json told = Json::parse(texts[static_cast<std::size_t>(rank)]);
+    const Json& quota = told.at("quota");
+    OfferedDevices& offered = all.emplace_back();
+    offered.host = told.at("host");
+    offered.quota_cores = quota.is_number() ? quota.get<double>() : unsupported;
+    offered.on_bus = told.at("on_bus");
+    for (const Json& devices : told.at("available")) {
+      VisibleGpus gpus = devices.at("gpus").get<std::vector<std::string>>();
+      offered.available.push_back({*known.insert(std::move(gpus)).first, devices.at("lost")});
+    }
+  }
+  return all;
+}
 
 std::vector<std::string> place_on_gpus(const Visible& visible, bool share) {
   std::vector<std::string> placed(visible.size());
@@ -95,7 +128,7 @@ std::size_t agreed_backend(const std::vector<std::vector<bool>>& seen) {
   return 0;
 }
 
-DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible& visible,
+DeviceChoice choose_devices(const std::vector<std::string>& hosts, const std::vector<VisibleGpus>& visible,
                             const DeviceWish& wish, const std::set<std::string>& on_bus) {
   DeviceChoice choice;
   choice.gpu.resize(hosts.size());

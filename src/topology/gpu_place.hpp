@@ -7,7 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "base/shared.hpp"
+
 namespace assay {
+
+/// UUIDs of the GPUs that a process may use.
+using VisibleGpus = Shared<std::vector<std::string>>;
+
+/// What a rank tells of its devices before they are chosen.
+struct OfferedDevices {
+  struct OfBackend {
+    VisibleGpus gpus;
+    std::vector<std::string> lost;  ///< GPUs that the runtime counts and cannot describe, a line each
+  };
+  std::string host;
+  double quota_cores = 0;            ///< of its cgroup; NaN: none
+  bool on_bus = false;               ///< a GPU is on the PCI bus
+  std::vector<OfBackend> available;  ///< by backend of this build
+};
+std::string to_text(const OfferedDevices& offered);
+/// Of the ranks `of`; `texts` by rank. Lists that ranks have in common are kept once.
+std::vector<OfferedDevices> offered_devices(const std::vector<std::string>& texts,
+                                            const std::vector<int>& of);
 
 /// The GPU of each local rank by UUID, empty: none is left for it. `visible` has, by local rank, the UUIDs
 /// that the process may use, in its own order (none: it sees no GPU). Ranks that their launcher bound to
@@ -42,9 +63,8 @@ struct DeviceChoice {
 /// Where at least half of the hosts have a GPU that a rank can use, the others take no part and are noted.
 /// Pure, so that all ranks come to the same. Throws Error(usage) when a backend is asked for where it cannot
 /// be had.
-DeviceChoice choose_devices(const std::vector<std::string>& hosts,
-                            const std::vector<std::vector<std::string>>& visible, const DeviceWish& wish,
-                            const std::set<std::string>& on_bus = {});
+DeviceChoice choose_devices(const std::vector<std::string>& hosts, const std::vector<VisibleGpus>& visible,
+                            const DeviceWish& wish, const std::set<std::string>& on_bus = {});
 
 /// Whether a device of class display or accelerator of a maker of GPUs for computing is on the PCI bus.
 /// `root`: of sysfs ("/sys").

@@ -178,10 +178,12 @@ void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
 }
 
 // A GPU that no rank drives has no CPUs; a host device is no GPU.
-void gpu_columns(TableBuilder& t, const Gpu& g, const char* kind) {
+void gpu_columns(TableBuilder& t, const Node& node, int gpu, const char* kind) {
+  const auto at = static_cast<std::size_t>(gpu);
+  const Gpu& g = gpu < 0 ? Gpu() : node.gpus[at];
   t.text(column::device_kind, kind);
-  t.text("uuid_info", g.uuid);
-  t.text("serial_info", g.serial);
+  t.text("uuid_info", gpu < 0 ? "" : node.gpu_uuid(at));
+  t.text("serial_info", gpu < 0 ? "" : node.gpu_serial(at));
   t.text("pci_info", g.pci);
   t.text("part_number", g.part);
   t.text("vbios", g.vbios);
@@ -232,10 +234,7 @@ void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& e
     device_row(t, row, gpu == nullptr ? node.cpu_model : gpu->name, place,
                gpu == nullptr ? place.numa : gpu->numa);
     if (gpus)
-      gpu_columns(t, gpu == nullptr ? Gpu() : *gpu,
-                  gpu == nullptr     ? "host"
-                  : place.shares_gpu ? "gpu share"
-                                     : column::gpu);
+      gpu_columns(t, node, place.gpu, gpu == nullptr ? "host" : place.shares_gpu ? "gpu share" : column::gpu);
   }
   for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
     const Node& node = topology.nodes[n];
@@ -245,7 +244,7 @@ void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& e
       RankPlace no_rank;
       no_rank.threads = 0;
       device_row(t, row, node.gpus[g].name, no_rank, node.gpus[g].numa);
-      gpu_columns(t, node.gpus[g], column::gpu);
+      gpu_columns(t, node, static_cast<int>(g), column::gpu);
     }
   }
 }

@@ -92,7 +92,7 @@ void check_nvml(Findings& out, const Topology& t, int node) {
   std::string names;
   std::int64_t unseen = 0;
   for (std::size_t gpu = 0; gpu < n.gpus.size(); ++gpu)
-    if (n.gpus[gpu].unseen_by_nvml()) names += (unseen++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
+    if (n.unseen_by_nvml(gpu)) names += (unseen++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
   const bool seen = std::any_of(n.gpus.begin(), n.gpus.end(), [](const Gpu& g) { return !g.name.empty(); });
   if (unseen == 0 || !seen) return;
   out.add("warn", "uncovered",
@@ -210,22 +210,6 @@ std::string some_names(const Topology& t, const std::vector<int>& nodes) {
   return text;
 }
 
-// What ought to be the same everywhere. The inventory's tables judge the machine itself, so that what they
-// hold is told here for information only; libraries, drivers and environment variables are judged here.
-struct Compared {
-  const char* severity;
-  std::map<std::string, std::string> values;  ///< a node that lacks a key has the empty value
-};
-
-std::vector<Compared> compared(const Node& node) {
-  return {{"info",
-           {{"kernel", node.kernel},
-            {"cpu model", node.cpu_model},
-            {"microcode", node.microcode},
-            {"os", node.os}}},
-          {"warn", node.software}};
-}
-
 std::string shown(const std::string& value) { return value.empty() ? "none" : "'" + value + "'"; }
 
 using NodesByValue = std::map<std::string, std::vector<int>>;
@@ -251,21 +235,33 @@ void check_key(Findings& out, const Topology& t, const char* severity, const std
   if (!majority) out.add(severity, "mismatch", all);
 }
 
+// What ought to be the same everywhere. The inventory's tables judge the machine itself, so that what they
+// hold is told here for information only; libraries, drivers and environment variables are judged here.
 void check_software(Findings& out, const Topology& t) {
-  std::vector<std::vector<Compared>> facts;
-  for (const Node& node : t.nodes) facts.push_back(compared(node));
-  for (std::size_t group = 0; group < facts.front().size(); ++group) {
-    std::set<std::string> keys;
-    for (const auto& of_node : facts) {
-      for (const auto& [key, value] : of_node[group].values) keys.insert(key);
-    }
-    for (const std::string& key : keys) {
-      NodesByValue by_value;
-      for (std::size_t n = 0; n < facts.size(); ++n)
-        by_value[facts[n][group].values[key]].push_back(static_cast<int>(n));
-      if (by_value.size() > 1) check_key(out, t, facts.front()[group].severity, key, by_value);
-    }
+  // A node that lacks a key has the empty value.
+  const auto check = [&](const char* severity, const std::string& key, const auto& value_of) {
+    NodesByValue by_value;
+    for (std::size_t n = 0; n < t.nodes.size(); ++n)
+      by_value[value_of(t.nodes[n])].push_back(static_cast<int>(n));
+    if (by_value.size() > 1) check_key(out, t, severity, key, by_value);
+  };
+  const std::map<std::string, std::string Node::*> told = {{"kernel", &Node::kernel},
+                                                           {"cpu model", &Node::cpu_model},
+                                                           {"microcode", &Node::microcode},
+                                                           {"os", &Node::os}};
+  for (const auto& [key, field] : told)
+    check("info", key, [field = field](const Node& node) { return node.*field; });
+  std::set<const void*> seen;  // nodes share their lists
+  std::set<std::string> keys;
+  for (const Node& node : t.nodes) {
+    if (!seen.insert(&node.software.get()).second) continue;
+    for (const auto& [key, value] : node.software) keys.insert(key);
   }
+  for (const std::string& key : keys)
+    check("warn", key, [&key](const Node& node) {
+      const auto at = node.software.find(key);
+      return at == node.software.end() ? std::string() : at->second;
+    });
 }
 
 int parent_of(const std::string& proc, int pid) {

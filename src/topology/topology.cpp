@@ -55,6 +55,23 @@ std::string Node::id_of(const Nic& nic) const {
   return at < nic_ids.size() ? nic_ids[at] : std::string();
 }
 
+std::string Node::gpu_uuid(std::size_t gpu) const {
+  return gpu < gpu_uuids.size() ? gpu_uuids[gpu] : std::string();
+}
+
+std::string Node::gpu_serial(std::size_t gpu) const {
+  return gpu < gpu_serials.size() ? gpu_serials[gpu] : std::string();
+}
+
+int Node::gpu_of(const std::string& uuid) const noexcept {
+  const auto at = std::find(gpu_uuids.begin(), gpu_uuids.end(), uuid);
+  return at == gpu_uuids.end() ? -1 : static_cast<int>(at - gpu_uuids.begin());
+}
+
+bool Node::unseen_by_nvml(std::size_t gpu) const {
+  return gpus[gpu].name.empty() && gpus[gpu].pci.empty() && !gpu_uuid(gpu).starts_with("MIG");
+}
+
 std::uint64_t Node::llc_bytes_of(const std::vector<int>& cpus) const noexcept {
   std::uint64_t bytes = 0;
   std::vector<bool> seen(caches.size(), false);

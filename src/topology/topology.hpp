@@ -63,9 +63,9 @@ struct Dimm {
   double bytes = unsupported, speed_mt_s = unsupported, configured_mt_s = unsupported;
 };
 
-/// An NVIDIA GPU as NVML describes it; empty and NaN: unsupported.
+/// An NVIDIA GPU as NVML describes it; empty and NaN: unsupported. Its UUID and serial number are in Node.
 struct Gpu {
-  std::string uuid, serial, name, vbios, part;
+  std::string name, vbios, part;
   std::string pci;                                  ///< as the kernel writes it: 0000:17:00.0
   std::string compute;                              ///< capability, "9.0"
   std::string ecc, mig, persistence, compute_mode;  ///< "on", "off", "on, off after a reset"
@@ -83,9 +83,6 @@ struct Gpu {
   std::string recovery_action;           ///< that the driver wants: "none", "reset", "reboot", ...
   std::string sram_threshold;            ///< of errors of on-chip memory: "exceeded" or "kept"
   int numa = -1;
-
-  /// Known from a rank that may use it alone, and no part of a GPU that NVML describes.
-  bool unseen_by_nvml() const noexcept { return name.empty() && pci.empty() && !uuid.starts_with("MIG"); }
 };
 
 /// Lists that equal nodes have in common are shared by them; what differs from node to node is apart.
@@ -106,8 +103,10 @@ struct Node {
   Shared<std::vector<PciLink>> pci_links;
   Shared<std::vector<Dimm>> dimms;
   std::vector<std::string> nic_ids,
-      dimm_serials;                    ///< GUID or MAC of each of nics, serial number of each of dimms
-  std::vector<Gpu> gpus;               ///< in the order of the driver, which goes by PCI address
+      dimm_serials;               ///< GUID or MAC of each of nics, serial number of each of dimms
+  Shared<std::vector<Gpu>> gpus;  ///< in the order of the driver, which goes by PCI address
+  std::vector<std::string> gpu_uuids,
+      gpu_serials;                     ///< of each of gpus; those that only ranks know have no serial
   std::vector<std::string> gpus_lost;  ///< those that the driver counts and that do not answer, a line each
   std::string gpu_trouble;             ///< why NVML cannot be used although it is installed; empty: none
   std::uint64_t memory_bytes = 0, memory_available_bytes = 0;
@@ -118,7 +117,12 @@ struct Node {
       software;  ///< library and driver versions, environment by allow-list
 
   /// Empty where it has none.
-  std::string id_of(const Nic& nic) const;         ///< of one of `nics`
+  std::string id_of(const Nic& nic) const;      ///< of one of `nics`
+  std::string gpu_uuid(std::size_t gpu) const;  ///< of that of `gpus`
+  std::string gpu_serial(std::size_t gpu) const;
+  int gpu_of(const std::string& uuid) const noexcept;  ///< index into gpus; -1: none
+  /// Known from a rank that may use it alone, and no part of a GPU that NVML describes.
+  bool unseen_by_nvml(std::size_t gpu) const;
   std::uint64_t llc_bytes_total() const noexcept;  ///< sum of last-level caches
   std::uint64_t llc_bytes_of(
       const std::vector<int>& cpus) const noexcept;          ///< of the last-level caches these CPUs share

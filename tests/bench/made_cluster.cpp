@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "topology/discover.hpp"
+#include "topology/gpu_place.hpp"
 
 namespace assay::bench {
 
@@ -60,6 +61,27 @@ Node large_node() {
   return node;
 }
 
+/// As NVML describes an H100 behind NVLink switches.
+Gpu large_gpu(int index) {
+  Gpu gpu;
+  gpu.name = "NVIDIA H100 80GB HBM3", gpu.vbios = "96.00.74.00.01", gpu.part = "692-2G520-0200-000";
+  gpu.pci = fmt::format("0000:{:02x}:00.0", 23 + 16 * index), gpu.compute = "9.0", gpu.numa = index / 4;
+  gpu.ecc = "on", gpu.mig = "off", gpu.persistence = "on", gpu.compute_mode = "default";
+  gpu.memory_bytes = 85520809984, gpu.sm_clock_max_hz = 1.98e9, gpu.memory_clock_max_hz = 2.619e9;
+  gpu.memory_bus_bits = 5120, gpu.shader_cores = 16896;
+  gpu.power_limit_w = gpu.power_limit_default_w = gpu.power_limit_max_w = 700;
+  gpu.pcie_generation = gpu.pcie_generation_max = 5, gpu.pcie_width = gpu.pcie_width_max = 16;
+  gpu.nvlinks = gpu.nvlinks_up = 18, gpu.nvlink_rate_bytes_per_s = 26.5625e9;
+  gpu.nvlink_ends.assign(18, "switch");
+  gpu.fabric = "completed", gpu.fabric_clique = "00000000000000000000000000000000/0";
+  gpu.recovery_action = "none", gpu.sram_threshold = "kept";
+  return gpu;
+}
+
+std::string gpu_uuid(int node, int index) {
+  return fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", node, index, 7 * node + index);
+}
+
 Node numbered(Node node, int number) {
   node.hostname = node_name(number);
   node.id = fmt::format("{:016x}{:016x}", number, 7 * number);
@@ -68,13 +90,18 @@ Node numbered(Node node, int number) {
     node.nic_ids.push_back(fmt::format("{:08x}:{:04x}", number, i));
   for (std::size_t i = 0; i < node.dimms.size(); ++i)
     node.dimm_serials.push_back(fmt::format("{:06X}{:02X}", number, i));
+  for (int i = 0; i < static_cast<int>(node.gpus.size()); ++i) {
+    node.gpu_uuids.push_back(gpu_uuid(number, i));
+    node.gpu_serials.push_back(fmt::format("165{:07}{:03}", number, i));
+  }
   return node;
 }
 
 }  // namespace
 
-Gathered gathered(int nodes) {
-  const Node like = large_node();
+Gathered gathered(int nodes, bool gpus) {
+  Node like = large_node();
+  for (int i = 0; gpus && i < local_ranks; ++i) like.gpus.push_back(large_gpu(i));
   const Json first = to_json(numbered(like, 0));
   const auto description = [&](int node) {
     return node == 0 ? first.dump() : differences(to_json(numbered(like, node)), first).dump();
@@ -85,12 +112,27 @@ Gathered gathered(int nodes) {
       RankFacts facts{
           node_name(node), node * local_ranks, local, range(local * 16, 16), 1000 + local, "made", {}};
       auto threads = range(128 + local * 16, 16);
-      facts.mask.insert(facts.mask.end(), threads.begin(), threads.end());
-      facts.device = "host";
+      facts.mask.edit().insert(facts.mask.end(), threads.begin(), threads.end());
+      facts.device = gpus ? "cuda" : "host";
+      if (gpus) {
+        facts.gpu = gpu_uuid(node, local), facts.compute = "9.0";
+        facts.gpu_free_bytes = 84e9, facts.gpu_sweep_rate = 3e12;
+      }
       all.places.push_back(to_text(facts));
       all.nodes.push_back(local == 0 ? description(node) : std::string());
     }
   return all;
+}
+
+std::vector<std::string> offered(int nodes) {
+  std::vector<std::string> texts;
+  for (int node = 0; node < nodes; ++node) {
+    std::vector<std::string> uuids;
+    for (int i = 0; i < local_ranks; ++i) uuids.push_back(gpu_uuid(node, i));
+    texts.insert(texts.end(), local_ranks,
+                 to_text(OfferedDevices{node_name(node), unsupported, true, {{uuids, {}}}}));
+  }
+  return texts;
 }
 
 Config made_config(const std::vector<std::unique_ptr<Suite>>& suites, const std::string& level,

@@ -19,11 +19,15 @@ std::vector<int> range(int begin, int count, int step = 1);
 /// node09980 and so on: names with and without a leading zero in a cluster of 64 nodes, too.
 std::string node_name(int node);
 
-/// What discovery gathers from the ranks of `nodes` nodes.
+/// What discovery gathers from the ranks of `nodes` nodes. `gpus`: each rank measures with a GPU of its own
+/// and sees those of all ranks of its node.
 struct Gathered {
   std::vector<std::string> nodes, places;
 };
-Gathered gathered(int nodes);
+Gathered gathered(int nodes, bool gpus = false);
+
+/// What the ranks tell of their GPUs before: each sees those of its node.
+std::vector<std::string> offered(int nodes);
 
 /// `cases`: globs; empty: all. `more`: options of suites.
 Config made_config(const std::vector<std::unique_ptr<Suite>>& suites, const std::string& level,

@@ -3,14 +3,17 @@
 // on made descriptions of large nodes with 8 ranks each: discovery, plan and rows of a rank (processor time),
 // and a rehearsal of the run (rehearsal.hpp; wall-clock time, which includes the made ranks). Each size runs
 // in a process of its own.
-//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--plan-s S] [--rank-s S] [--rank-mb MB]
-//               [--supervisor-s S] [--supervisor-mb MB] [--file-gb GB] [--cases PATTERN] [--samples N]
+//   assay_scale [--ranks-only] [--gpus] [--limit EXPONENT] [--repeat N] [--plan-s S] [--rank-s S] [--rank-mb
+//   MB]
+//               [--kept-mb MB] [--supervisor-s S] [--supervisor-mb MB] [--file-gb GB] [--cases PATTERN]
+//               [--samples N]
 //               [--keep FILE] NODES...
 //   assay_scale --upset NODES
 // At the last size at most, of a rank: --plan-s for its plan, --rank-s for topology, plan and rows (processor
-// time), --rank-mb beyond one node. Of rank 0's supervisor: --supervisor-s for launch, one case and end
-// (processor time), --supervisor-mb beyond one node. --file-gb: the file of standard. --cases and --samples:
-// what the rehearsal runs (9 cases of products, 100 samples a row); --keep: its last file. Fails when
+// time), --rank-mb beyond one node, --kept-mb of it when the plan is made. Of rank 0's supervisor:
+// --supervisor-s for launch, one case and end (processor time), --supervisor-mb beyond one node. --file-gb:
+// the file of standard. --cases and --samples: what the rehearsal runs (9 cases of products, 100 samples a
+// row); --keep: its last file. --gpus: the ranks (not those of the rehearsal) have a GPU each. Fails when
 // something is wrong with a node of the rehearsal.
 // --upset: the relay of a node ends, another node is silent, a third is 100 times slower; fails unless these
 // are named and no other.
@@ -24,6 +27,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,10 +37,12 @@
 #include "base/child_process.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "made_cluster.hpp"
 #include "rehearsal.hpp"
 #include "run/planner.hpp"
 #include "topology/discover.hpp"
+#include "topology/gpu_place.hpp"
 #include "watched_controller.hpp"
 
 namespace {
@@ -48,6 +55,7 @@ enum Quantity {
   plan_s,
   rows_s,
   rank_mb,
+  kept_mb,
   file_gb,
   first_cpu_s,
   gather_cpu_s,
@@ -69,7 +77,8 @@ constexpr std::array<What, quantities> whats = {{
     {"topology from descriptions, each rank", "s"},
     {"plan of standard, each rank", "s"},
     {"rows of entities, each rank", "s"},
-    {"memory of these, each rank, beyond one node", "MB"},
+    {"memory of these at most, each rank, beyond one node", "MB"},
+    {"the same, what it keeps", "MB"},
     {"results file of standard, as planned", "GB"},
     {"rank 0's supervisor, launch to first sample", "s of processor"},
     {"the same, gathering a case to disk", "s of processor"},
@@ -93,6 +102,7 @@ std::vector<Bound> bounds() {
   return {{"--plan-s", {plan_s}},
           {"--rank-s", {discovery_s, plan_s, rows_s}},
           {"--rank-mb", {rank_mb}},
+          {"--kept-mb", {kept_mb}},
           {"--file-gb", {file_gb}},
           {"--supervisor-s", {first_cpu_s, gather_cpu_s, finish_cpu_s}},
           {"--supervisor-mb", {supervisor_mb}},
@@ -125,19 +135,40 @@ double timed(const std::function<void()>& work) {
   return process_cpu_s() - begin;
 }
 
+/// What a rank keeps of the devices of all until it has its own.
+struct Devices {
+  std::vector<std::string> hosts;
+  std::vector<VisibleGpus> visible;
+  DeviceChoice choice;
+
+  explicit Devices(int nodes) {
+    for (const OfferedDevices& one : offered_devices(offered(nodes), range(0, nodes * local_ranks))) {
+      hosts.push_back(one.host);
+      visible.push_back(one.available.front().gpus);
+    }
+    choice = choose_devices(hosts, visible, {"auto", false, "cuda"});
+  }
+};
+
 /// As each rank does it.
-Row as_rank(int nodes) {
+Row as_rank(int nodes, bool gpus) {
   Row row{};
-  const Gathered told = gathered(nodes);
+  Gathered told = gathered(nodes, gpus);
   const auto suites = make_suites();
   const Config config = made_config(suites, "standard", "none.h5");
+  std::optional<Devices> devices;
   Topology topology;
+  if (gpus) devices.emplace(nodes);
   row[discovery_s] = timed([&] { topology = discover(told.nodes, told.places, 0, 0); });
   Plan plan;
   row[plan_s] = timed([&] { plan = make_plan(config, topology, suites); });
-  row[rows_s] = timed([&] { EntityTable rows(topology); });
+  std::unique_ptr<EntityTable> rows;
+  row[rows_s] = timed([&] { rows = std::make_unique<EntityTable>(topology); });
   row[file_gb] = 1e-9 * static_cast<double>(plan.file_bytes());
   row[rank_mb] = peak_mb();
+  told = {}, devices.reset();
+  release_free_memory();
+  row[kept_mb] = used_mb();
   return row;
 }
 
@@ -178,13 +209,13 @@ Row apart(const std::function<Row()>& work) {
 }
 
 /// Without `work` only what a rank does.
-Row measure(int nodes, int repeats, const Work* work, const std::string& folder) {
+Row measure(int nodes, bool gpus, int repeats, const Work* work, const std::string& folder) {
   Row best;
   best.fill(HUGE_VAL);
   for (int i = 0; i < repeats; ++i) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
-    const Row rank = apart([&] { return as_rank(nodes); }),
+    const Row rank = apart([&] { return as_rank(nodes, gpus); }),
               supervisor =
                   work == nullptr ? Row{} : apart([&] { return as_supervisor(nodes, *work, folder); });
     for (std::size_t q = 0; q < best.size(); ++q)
@@ -223,7 +254,7 @@ int main(int argc, char** argv) {
   double limit = 1.15;
   std::vector<Bound> most = bounds();
   int repeats = 1;
-  bool supervisor = true, upset = false;
+  bool supervisor = true, upset = false, gpus = false;
   const Work usual{"standard", "gemm/fp32-n*-together*"};
   Work work = usual;
   std::string keep;
@@ -244,18 +275,21 @@ int main(int argc, char** argv) {
       keep = argv[++i];
     else if (word == "--ranks-only")
       supervisor = false;
+    else if (word == "--gpus")
+      gpus = true;
     else if (word == "--upset")
       upset = true;
     else
       sizes.push_back(std::atoi(argv[i]));
   }
   if (sizes.size() < (upset ? 1 : 2) || repeats < 1 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
-    std::fprintf(
-        stderr,
-        "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--plan-s S] [--rank-s S] "
-        "[--rank-mb MB] [--supervisor-s S] [--supervisor-mb MB] [--file-gb GB] [--cases PATTERN] "
-        "[--samples N] [--keep FILE] NODES...; two sizes or more, ascending\n"
-        "       assay_scale --upset NODES\n");
+    std::fprintf(stderr,
+                 "usage: assay_scale [--ranks-only] [--gpus] [--limit EXPONENT] [--repeat N] [--plan-s S] "
+                 "[--rank-s S] "
+                 "[--rank-mb MB] [--kept-mb MB] [--supervisor-s S] [--supervisor-mb MB] [--file-gb GB] "
+                 "[--cases PATTERN] "
+                 "[--samples N] [--keep FILE] NODES...; two sizes or more, ascending\n"
+                 "       assay_scale --upset NODES\n");
     return 4;
   }
   const std::string folder =
@@ -267,11 +301,13 @@ int main(int argc, char** argv) {
       return right ? 0 : 1;
     }
     const Work* const rehearsed = supervisor ? &work : nullptr;
-    const Row one = measure(1, 1, supervisor ? &usual : nullptr, folder);  // which has no pairs of nodes
+    const Row one =
+        measure(1, gpus, 1, supervisor ? &usual : nullptr, folder);  // which has no pairs of nodes
     std::vector<Row> rows;
     for (const int nodes : sizes) {
-      rows.push_back(measure(nodes, repeats, rehearsed, folder));
-      for (const Quantity memory : {rank_mb, supervisor_mb, judging_mb}) rows.back()[memory] -= one[memory];
+      rows.push_back(measure(nodes, gpus, repeats, rehearsed, folder));
+      for (const Quantity memory : {rank_mb, kept_mb, supervisor_mb, judging_mb})
+        rows.back()[memory] -= one[memory];
     }
     if (!keep.empty())
       std::filesystem::copy_file(folder + "/run.h5", keep, std::filesystem::copy_options::overwrite_existing);

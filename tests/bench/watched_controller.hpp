@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -19,6 +20,12 @@ inline double peak_mb() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   return 1.024e-3 * static_cast<double>(used.ru_maxrss);
+}
+
+inline double used_mb() {
+  std::size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return 1e-6 * static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 /// The run's controller, watched: losses, times and memory go to the file `notes`.

@@ -196,7 +196,7 @@ TEST(CommPlan, BatchesBetweenGpusAreLongBesideWhatTheyCostToStart) {
   for (RankPlace& place : topology.ranks) place.gpu = place.rank;
   Gpu gpu;
   gpu.nvlinks_up = 18, gpu.nvlink_rate_bytes_per_s = 26.5625e9, gpu.nvlink_ends.assign(18, "switch");
-  topology.nodes[0].gpus.assign(2, gpu);
+  topology.nodes[0].gpus = {gpu, gpu};
   const P2pSuite p2p;
   constexpr double fixed_s = 50e-6;
   for (const Case& c : Planner(p2p, Level::standard).plan(topology, 100 * gib)) {
@@ -216,7 +216,7 @@ TEST(CommPlan, BatchesBetweenGpusAreLongBesideWhatTheyCostToStart) {
   EXPECT_EQ(p2p::make_shape(spec, 100 * gib, rate).slots, 9u);
   EXPECT_EQ(p2p::make_shape(spec, gib, rate).slots, 4u) << "as many as the memory holds";
   EXPECT_EQ(p2p::make_shape(spec, 100 * gib, 2 * rate).slots, 16u) << "4 GiB";
-  topology.nodes[0].gpus.assign(2, Gpu());
+  topology.nodes[0].gpus = {Gpu(), Gpu()};
   EXPECT_EQ(p2p::link_rate_of(spec, topology), 0);
 }
 

@@ -24,8 +24,8 @@ TEST(GemmPlan, TypesThatAGpuLacksAreNamedAndLeftOut) {
            {"", {}}}) {
     Topology topology = cluster({});
     topology.device_kind = "cuda";
-    topology.nodes[0].gpus.resize(1);
-    topology.nodes[0].gpus[0].compute = compute;
+    topology.nodes[0].gpus = {Gpu()};
+    topology.nodes[0].gpus.edit()[0].compute = compute;
     topology.ranks[0].gpu = 0;
     const GemmSuite suite;
     const Config config = config_of(suite, Level::standard, {});

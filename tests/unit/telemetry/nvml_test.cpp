@@ -27,8 +27,8 @@ TEST(Nvml, DescribesGpus) {
   EXPECT_EQ(node.software.at("nvidia.driver"), "580.65.06");
   ASSERT_EQ(node.gpus.size(), 2U);
   const Gpu& g = node.gpus[1];
-  EXPECT_EQ(g.uuid, "GPU-22222222-2222-2222-2222-222222222222");
-  EXPECT_EQ(g.serial, "1650000000002");
+  EXPECT_EQ(node.gpu_uuid(1), "GPU-22222222-2222-2222-2222-222222222222");
+  EXPECT_EQ(node.gpu_serial(1), "1650000000002");
   EXPECT_EQ(g.name, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(g.vbios, "96.00.74.00.01");
   EXPECT_EQ(g.part, "692-2G520-0200-000");
@@ -216,9 +216,11 @@ TEST(GpuCounters, ThoseOfGpusThatNvmlDoesNotShowAreUnsupported) {
   Node node;
   CounterSet set;
   const auto thread = probe_gpus(node);
-  node.gpus.emplace_back().uuid = "GPU-of-another-rank";
-  node.gpus.emplace_back().uuid = "MIG-part";
-  set.add_gpus("node07", thread, node.gpus);
+  for (const char* uuid : {"GPU-of-another-rank", "MIG-part"}) {
+    node.gpus.push_back({});
+    node.gpu_uuids.emplace_back(uuid);
+  }
+  set.add_gpus("node07", thread, node);
   std::set<std::string> absent;
   for (const auto& source : set.unsupported_sources())
     if (source.entity_name != "node07/gpu0" && source.entity_name != "node07/gpu1")

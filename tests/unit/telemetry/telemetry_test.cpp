@@ -166,7 +166,7 @@ TEST(NodeSensors, OneClockOfEachPackageTheHottestAndPowerFromEnergy) {
 TEST(Telemetry, GoesIntoTheCaseThatEnds) {
   Topology topology;
   topology.nodes.emplace_back().hostname = "a";
-  topology.nodes[0].gpus.resize(1);
+  topology.nodes[0].gpus = {Gpu()};
   topology.ranks.emplace_back();
   const EntityTable entities(topology);
   const Json told = {{"series",

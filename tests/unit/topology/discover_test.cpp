@@ -215,6 +215,65 @@ TEST(Discover, EqualPartsOfNodesAreKeptOnce) {
   EXPECT_EQ(entities.find("dimm", "node299/slot31"), entities.dimm(299, "slot31"));
 }
 
+/// Eight GPUs behind switches.
+Node with_gpus(int number) {
+  Node made = made_node("node" + std::to_string(number), 16);
+  for (int i = 0; i < 8; ++i) {
+    Gpu gpu;
+    gpu.name = "NVIDIA H100 80GB HBM3", gpu.part = "692-2G520-0200-000", gpu.compute = "9.0";
+    gpu.pci = "0000:" + std::to_string(10 + i) + ":00.0", gpu.nvlinks = gpu.nvlinks_up = 18;
+    gpu.nvlink_ends.assign(18, "switch");
+    gpu.fabric = "completed", gpu.fabric_clique = "00000000000000000000000000000000/0";
+    made.gpus.push_back(gpu);
+    made.gpu_uuids.push_back("GPU-00000000-0000-4000-8000-" + std::to_string(100000000000 + 8 * number + i));
+    made.gpu_serials.push_back(std::to_string(1650000000000 + 8 * number + i));
+  }
+  return made;
+}
+
+/// `more`: a GPU for each rank that NVML does not list, instead of one that it does.
+Topology with_gpus_on(int nodes, bool more) {
+  const Json first = to_json(with_gpus(0));
+  std::vector<std::string> told, places;
+  for (int n = 0; n < nodes; ++n) {
+    const Node node = with_gpus(n);
+    for (int local = 0; local < 8; ++local) {
+      told.push_back(local > 0 ? "" : n == 0 ? first.dump() : differences(to_json(node), first).dump());
+      RankFacts own{node.hostname, 8 * n, local, std::vector<int>{2 * local, 2 * local + 1},
+                    100 + local,   "1"};
+      own.device = "cuda";
+      own.gpu =
+          more ? "GPU-more-" + std::to_string(8 * n + local) : node.gpu_uuid(static_cast<std::size_t>(local));
+      if (more) own.unlisted_gpus = {own.gpu}, own.compute = "9.0";
+      places.push_back(to_text(own));
+    }
+  }
+  return discover(told, places, 0, 0);
+}
+
+// 12,500 nodes in 300 MB, with GPUs, too.
+TEST(Discover, EqualGpusOfNodesAreKeptOnce) {
+  constexpr std::size_t nodes = 300, most_bytes = 7000;
+  const std::size_t before = allocated();
+  const Topology t = with_gpus_on(nodes, false);
+  const EntityTable entities(t);
+  EXPECT_LT((allocated() - before) / nodes, most_bytes) << "of memory for each node";
+  EXPECT_EQ(&t.nodes[299].gpus.get(), &t.nodes[1].gpus.get());
+  EXPECT_EQ(t.ranks[8 * 7 + 3].gpu, 3);
+  EXPECT_EQ(entities.row(entities.gpu(7, 3)).id, with_gpus(7).gpu_uuid(3));
+  EXPECT_EQ(t.nodes[7].gpu_serial(3), with_gpus(7).gpu_serial(3));
+}
+
+TEST(Discover, GpusThatNvmlDoesNotListAreKeptOnce) {
+  const Topology t = with_gpus_on(3, true);
+  EXPECT_EQ(&t.nodes[2].gpus.get(), &t.nodes[1].gpus.get());
+  ASSERT_EQ(t.nodes[2].gpus.size(), 16U);
+  EXPECT_EQ(t.nodes[2].gpus[9].compute, "9.0");
+  EXPECT_EQ(t.nodes[2].gpus[9].name, "");
+  EXPECT_EQ(t.nodes[2].gpu_uuid(9), "GPU-more-17");
+  EXPECT_EQ(t.ranks[17].gpu, 9);
+}
+
 TEST(Discover, WhatARankLacksAllRanksKnow) {
   std::vector<std::string> texts;
   const std::map<std::string, std::string> of_all{{"libc", "no libc"}},

@@ -87,7 +87,7 @@ Topology cluster(int nodes, int local) {
 
 TEST(LinkBounds, PairsOfANodeHaveTheLinksThatAreUpBetweenThem) {
   auto topology = cluster(1, 3);
-  auto& gpus = topology.nodes[0].gpus;
+  auto& gpus = topology.nodes[0].gpus.edit();
   EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::copy, 0, 1).rate, 18 * 26.5625e9);
   EXPECT_EQ(pair_bound(topology, LinkUse::copy, 0, 1).floor, bounded::nvlink_copy.floor);
   gpus[1].nvlinks_up = 17, gpus[1].nvlink_ends.resize(17);
@@ -108,7 +108,7 @@ TEST(LinkBounds, PairsOfANodeHaveTheLinksThatAreUpBetweenThem) {
 
 TEST(LinkBounds, AGpuWithAllOthersHasItsLinksAndNoMoreThanTheirs) {
   auto topology = cluster(1, 3);
-  auto& gpus = topology.nodes[0].gpus;
+  auto& gpus = topology.nodes[0].gpus.edit();
   EXPECT_DOUBLE_EQ(star_bound(topology, 0).rate, 18 * 26.5625e9);
   EXPECT_EQ(star_bound(topology, 0).floor, bounded::nvlink_copy.floor);
   gpus[0].nvlinks_up = 17, gpus[0].nvlink_ends.resize(17);
@@ -135,11 +135,11 @@ TEST(LinkBounds, NodesHaveTheSlowerOfPcieAndTheNicNextToTheGpu) {
   const auto bound = [&] { return pair_bound(topology, LinkUse::message, 0, 2); };
   EXPECT_DOUBLE_EQ(bound().rate, 50e9);
   EXPECT_EQ(bound().floor, bounded::network_message.floor);
-  topology.nodes[1].gpus[0].pcie_generation_max = 4;
+  topology.nodes[1].gpus.edit()[0].pcie_generation_max = 4;
   EXPECT_NEAR(bound().rate, 31.5e9, 0.1e9);
   // Both GPUs next to both NICs: each has half of them, and which of them carries a message is not known.
   for (auto& link : topology.nodes[1].pci_links.edit()) link.near_nics = {"mlx5_0:1", "mlx5_1:1"};
-  topology.nodes[1].gpus[0].pcie_generation_max = 5;
+  topology.nodes[1].gpus.edit()[0].pcie_generation_max = 5;
   EXPECT_DOUBLE_EQ(bound().rate, 50e9);
   EXPECT_EQ(bound().floor, 0);
   for (auto& link : topology.nodes[1].pci_links.edit()) link.near_nics = {"mlx5_0:1"};
@@ -157,9 +157,9 @@ TEST(LinkBounds, CollectivesHaveTheLinksOfAGpuOrTheNicsOfANode) {
   EXPECT_DOUBLE_EQ(collective_bound(topology, {0, 4}).rate, 50e9);
   for (auto& link : topology.nodes[1].pci_links.edit()) link.near_by = "numa";
   EXPECT_EQ(collective_bound(topology, {0, 4}).floor, 0);
-  topology.nodes[0].gpus[1].nvlink_ends.clear();
+  topology.nodes[0].gpus.edit()[1].nvlink_ends.clear();
   EXPECT_FALSE(collective_bound(topology, {0, 1, 2, 3}).known());
-  for (auto& gpu : topology.nodes[0].gpus) gpu.nvlinks_up = 0;
+  for (auto& gpu : topology.nodes[0].gpus.edit()) gpu.nvlinks_up = 0;
   EXPECT_NEAR(collective_bound(topology, {0, 1, 2, 3}).rate, 63e9, 0.1e9);
   EXPECT_EQ(collective_bound(topology, {0, 1, 2, 3}).floor, 0);
   EXPECT_FALSE(collective_bound(topology, {0}).known());
@@ -170,7 +170,7 @@ TEST(LinkBounds, ACaseIsHeldAgainstOneBound) {
   EXPECT_STREQ(link_bound_of_case(topology, LinkUse::copy, false).by, "NVLinks up x rate");
   EXPECT_STREQ(link_bound_of_case(topology, LinkUse::copy, true).by, "the slower of PCIe and NICs");
   for (auto& node : topology.nodes)
-    for (auto& gpu : node.gpus) gpu.nvlinks_up = unsupported;
+    for (auto& gpu : node.gpus.edit()) gpu.nvlinks_up = unsupported;
   EXPECT_EQ(link_bound_of_case(topology, LinkUse::collective, false).floor, 0);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -17,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Visible = std::vector<std::vector<std::string>>;
+using Visible = std::vector<VisibleGpus>;
 
 TEST(PlaceOnGpus, LocalRankTakesTheGpuOfItsNumber) {
   const std::vector<std::string> all{"A", "B", "C"};
@@ -97,6 +98,25 @@ TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNodes) {
   EXPECT_THAT(what({"cuda", false, ""}), HasSubstr("--device: cuda is not built"));
 }
 
+TEST(OfferedDevices, ListsThatRanksHaveInCommonAreKeptOnce) {
+  const VisibleGpus all{"GPU-1", "GPU-2"};
+  std::vector<std::string> texts;
+  for (const double quota : {unsupported, 0.5, 2.0})
+    texts.push_back(to_text(OfferedDevices{"a", quota, true, {{all, {}}, {{}, {"GPU 1 fell off"}}}}));
+  texts.push_back(to_text(OfferedDevices{"b", unsupported, false, {{{"GPU-3"}, {}}, {}}}));
+  const auto offered = offered_devices(texts, {0, 2, 3});
+  ASSERT_EQ(offered.size(), 3U);
+  EXPECT_EQ(offered[1].host, "a");
+  EXPECT_EQ(offered[1].quota_cores, 2);
+  EXPECT_TRUE(std::isnan(offered[0].quota_cores));
+  EXPECT_TRUE(offered[0].on_bus);
+  EXPECT_FALSE(offered[2].on_bus);
+  EXPECT_EQ(offered[0].available[0].gpus, all);
+  EXPECT_EQ(&offered[0].available[0].gpus.get(), &offered[1].available[0].gpus.get());
+  EXPECT_THAT(offered[0].available[1].lost, ElementsAre("GPU 1 fell off"));
+  EXPECT_THAT(offered[2].available[0].gpus.get(), ElementsAre("GPU-3"));
+}
+
 TEST(GpuOnBus, IsADisplayOrAcceleratorOfAMakerOfGpus) {
   const TemporaryFolder folder;
   const std::string root = folder.path().string();
@@ -121,9 +141,9 @@ Node made_node(const std::string& name, int gpus) {
   node.cpu_model = "CPU";
   for (int i = 0; i < gpus; ++i) {
     Gpu gpu;
-    gpu.uuid = "GPU-" + name + std::to_string(i);
     gpu.name = "H100";
     node.gpus.push_back(gpu);
+    node.gpu_uuids.push_back("GPU-" + name + std::to_string(i));
   }
   return node;
 }
@@ -202,7 +222,7 @@ TEST(GpuTopology, WithoutGpusNothingIsAdded) {
 TEST(GpuTopology, WhatNvmlDoesNotKnowIsAddedFromTheRanks) {
   const Topology t = discovered({made_node("a", 1)}, {facts("a", 0, 0, "MIG-1", {"MIG-1", "MIG-2"})});
   ASSERT_EQ(t.nodes[0].gpus.size(), 3U);
-  EXPECT_EQ(t.nodes[0].gpus[1].uuid, "MIG-1");
+  EXPECT_EQ(t.nodes[0].gpu_uuid(1), "MIG-1");
   EXPECT_EQ(t.ranks[0].gpu, 1);
 }
 
@@ -223,7 +243,7 @@ TEST(GpuLaunch, FewerGpusThanExpectedAreAFaultOfTheNode) {
 
 TEST(GpuLaunch, GpusThatOnlyTheirOwnRanksSeeHaveNoCounters) {
   Node node = made_node("a", 1);
-  node.gpus[0].name = "NVIDIA H100";
+  node.gpus.edit()[0].name = "NVIDIA H100";
   const Topology t = discovered({node}, {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "GPU-x", {"GPU-x"}),
                                          facts("a", 0, 2, "GPU-y", {"GPU-y"})});
   EXPECT_THAT(told(t), ::testing::Contains(::testing::StartsWith(
@@ -231,7 +251,7 @@ TEST(GpuLaunch, GpusThatOnlyTheirOwnRanksSeeHaveNoCounters) {
   const Topology mig = discovered({node}, {facts("a", 0, 0, "MIG-1", {"MIG-1"})});
   EXPECT_THAT(told(mig), ::testing::Not(::testing::Contains(::testing::HasSubstr("NVML does not show"))))
       << "parts of a GPU that NVML shows";
-  node.gpus[0].name = "";
+  node.gpus.edit()[0].name = "";
   const Topology without = discovered({node}, {facts("a", 0, 0, "GPU-x", {"GPU-x"})});
   EXPECT_THAT(told(without), ::testing::Not(::testing::Contains(::testing::HasSubstr("NVML does not show"))));
 }
