@@ -192,7 +192,7 @@ TEST(Telemetry, OfManyGpusFewerReadingsAreKept) {
   config.telemetry_hz = 1;
   const auto plan_of = [&](int nodes) {
     auto topology = nodes_of(std::vector<std::uint64_t>(static_cast<std::size_t>(nodes), 8 * gib), 1);
-    for (Node& node : topology.nodes) node.gpus.resize(8);
+    for (Node& node : topology.nodes) node.gpus.edit().resize(8);
     return make_plan(config, topology, suite_with({make("a", Stage::world, 1, true)}));
   };
   EXPECT_EQ(plan_of(64).telemetry_every, 1U);

@@ -186,7 +186,7 @@ TEST(Telemetry, GoesIntoTheCaseThatEnds) {
 TEST(Counters, GoIntoTheCaseThatEnds) {
   Topology topology;
   topology.nodes.emplace_back().hostname = "a";
-  topology.nodes[0].gpus.resize(1);
+  topology.nodes[0].gpus.edit().resize(1);
   topology.ranks.emplace_back();
   const EntityTable entities(topology);
   constexpr double nan = results::not_taken;
