@@ -90,6 +90,10 @@ Spec spec_of(const Case& c) {
   return spec;
 }
 
+bool moves_little(const Spec& spec) {
+  return spec.mode == Mode::latency || spec.mode == Mode::rate || spec.mode == Mode::chase;
+}
+
 Rail rail_of(const Spec& spec, const std::vector<Rail>& all) {
   const auto named = [&](const std::string& nic) -> const Rail& {
     const auto at = std::find_if(all.begin(), all.end(), [&](const Rail& rail) { return rail.nic == nic; });

@@ -42,6 +42,8 @@ struct Spec {
 /// Sizes, modes, scopes and series of a level, or of the options that override them; NICs by themselves last.
 std::vector<Spec> specs(const Config& config, const Topology& topology);
 Spec spec_of(const Case& c);
+/// Whether messages of a few bytes are measured, by their time or number.
+bool moves_little(const Spec& spec);
 
 /// The rail of a spec that has a NIC, or both of one that has two. Throws Error(internal) when there is none.
 Rail rail_of(const Spec& spec, const Topology& topology);

@@ -338,7 +338,8 @@ std::vector<OptionSpec> P2pSuite::options() const {
       OptionKind::integer,
       "",
       "links of the case in which all pairs of nodes meet (from standard up; above 64 nodes, where the "
-      "default is 200000, or where this is given); of the other pairs those that seem slow are measured",
+      "default is 200000, or where this is given); of the other pairs those that seem slow are measured. "
+      "Above 64 nodes also of each other case across nodes, where the default is 400000 (extended: 1000000)",
       {},
       "N"};
   return specs;

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network time of the required pair cases of `standard` on nodes of 8 ranks, as the plan of the suites has
 // it, with the retests that the verdict asks for; and what simulated runs of these cases name: five nodes
-// whose NIC is 20 % slower, and one pair of nodes at half its rate.
+// whose NIC is 20 % slower, and one pair of nodes at half its rate. Nodes have one device, with as many
+// partners as a rank has by the plan, and a link has 6 samples: less than the plan has for a node.
 //   assay_network [--seconds S] [--met SHARE] RUNS NODES...
+//   assay_network --plan NODES...
 // --seconds: fails where a run takes more network time, misses a node, a pair that it measured, or names
-// another. --met: fails where a smaller share of the bad pairs was measured.
+// another. --met: fails where a smaller share of the bad pairs was measured. --plan: prints what the plan has
+// for pairs, groups and all ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -138,7 +143,8 @@ class Trial {
       spec.metrics.push_back(
           simulate::pick_metrics({fmt::format("p2p/{}:*", meets ? modelled : cases_[i])}).front());
       spec.metrics.back().name = cases_[i];
-      if (meets) spec.metrics.back().rounds = rounds_of(i);
+      const std::int64_t usual = nodes_ > 64 ? 12 : nodes_ - 1 + nodes_ % 2;  // of simulated pairs
+      if (meets || rounds_of(i) < usual) spec.metrics.back().rounds = rounds_of(i);
     }
     const std::set<int> slow = bad(number);
     spec.faults.push_back(simulate::parse_fault(
@@ -255,10 +261,62 @@ class Trial {
   std::vector<std::unique_ptr<Planned>> plans_;
 };
 
+/// What a case takes in the network: its rounds and the time of each, where they are told.
+std::string time_of(const Case& c, std::int64_t nodes) {
+  if (c.parameters.value("meetings", false)) {
+    const std::int64_t rounds = c.entities / nodes;  // of one rank of each node
+    return fmt::format("{}{}: {:.1f} s", std::min(rounds, nodes - 1),
+                       rounds < nodes - 1 ? " and the sweep" : "", c.expected_s());
+  }
+  if (c.rounds == 0) return fmt::format("{:.1f} s", c.expected_s());
+  return fmt::format("{} x {:.2f} s", c.rounds, c.seconds / static_cast<double>(c.rounds));
+}
+
+/// The plan of `standard`, first pass: required cases with messages between ranks one by one, and how long
+/// all cases of each stage take.
+void print_plan(const std::vector<int>& sizes) {
+  constexpr std::array stages = {Stage::pairs, Stage::groups, Stage::world};
+  std::vector<std::string> names;
+  std::map<std::string, std::map<int, std::string>> cells;
+  const auto cell = [&](const std::string& name, int nodes, std::string text) {
+    if (cells.try_emplace(name).second) names.push_back(name);
+    cells[name][nodes] = std::move(text);
+  };
+  const auto suites = make_suites();
+  for (const int nodes : sizes) {
+    const Gathered told = gathered(nodes);
+    const Plan plan = make_plan(made_config(suites, "standard", "none.h5"),
+                                discover(told.nodes, told.places, 0, 0), suites);
+    std::map<Stage, std::pair<double, double>> seconds;  // required, all
+    std::map<std::string, std::string> required;
+    for (const Case& c : plan.cases) {
+      if (!c.not_applicable.empty() || c.base_path() != c.path() || std::ranges::count(stages, c.stage) == 0)
+        continue;
+      seconds[c.stage].second += c.expected_s();
+      if (!c.required) continue;
+      seconds[c.stage].first += c.expected_s();
+      required[c.path()] = time_of(c, nodes);
+    }
+    for (const auto& [name, text] : required) cell(name, nodes, text);
+    for (const Stage stage : stages)
+      cell(fmt::format("{}: required, all", to_string(stage)), nodes,
+           fmt::format("{:.1f} s, {:.0f} s", seconds[stage].first, seconds[stage].second));
+  }
+  std::string rules;
+  for (std::size_t i = 0; i < sizes.size(); ++i) rules += "---|";
+  fmt::print("| nodes | {} |\n|---|{}\n", fmt::join(sizes, " | "), rules);
+  for (const std::string& name : names) {
+    fmt::print("| {} |", name);
+    for (const int nodes : sizes) fmt::print(" {} |", cells[name][nodes]);
+    fmt::print("\n");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   double most_s = HUGE_VAL, least_met = 0;
+  bool plan_only = false;
   std::vector<int> numbers;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -266,16 +324,21 @@ int main(int argc, char** argv) {
       most_s = std::atof(argv[++i]);
     else if (word == "--met" && i + 1 < argc)
       least_met = std::atof(argv[++i]);
+    else if (word == "--plan")
+      plan_only = true;
     else
       numbers.push_back(std::atoi(argv[i]));
   }
-  if (numbers.size() < 2 || *std::min_element(numbers.begin(), numbers.end()) < 1) {
-    std::fprintf(stderr, "usage: assay_network [--seconds S] [--met SHARE] RUNS NODES...\n");
+  if (numbers.size() < (plan_only ? 1 : 2) || *std::min_element(numbers.begin(), numbers.end()) < 1) {
+    std::fprintf(
+        stderr,
+        "usage: assay_network [--seconds S] [--met SHARE] RUNS NODES..., or assay_network --plan NODES...\n");
     return 4;
   }
   const int runs = numbers.front();
   bool right = true;
   try {
+    if (plan_only) return print_plan(numbers), 0;
     fmt::print(
         "| nodes | most rounds | screening, s | retests: rounds | network time, s | bad nodes FAIL | healthy "
         "nodes FAIL | bad pair measured | named |\n|---|---|---|---|---|---|---|---|---|\n");

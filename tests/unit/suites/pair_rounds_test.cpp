@@ -95,6 +95,52 @@ TEST(PairRounds, CasesOfManyNodesShareTwoDrawsOfPartners) {
       << "in an order of their own";
 }
 
+/// Of the required cases of links of `standard`, with 8 ranks a node.
+struct RequiredLinks {
+  std::int64_t links = 0, samples = 0;
+  double seconds = 0;  ///< but of the meetings
+};
+
+RequiredLinks required_links(const std::vector<Case>& cases, const Topology& topology) {
+  RequiredLinks sum;
+  for (const Case& c : cases) {
+    if (!c.required || c.entity_kind != "link" || !c.not_applicable.empty()) continue;
+    sum.links += c.entities;
+    sum.samples += c.entities * static_cast<std::int64_t>(c.samples);
+    if (p2p::spec_of(c).meetings) continue;
+    sum.seconds += c.expected_s();
+    EXPECT_GE(c.samples, 20U) << c.name;
+    EXPECT_GE(c.entities, 4 * topology.size()) << c.name << ": four partners of each rank";
+  }
+  return sum;
+}
+
+TEST(PairRounds, LinksOfTenThousandNodesAreAsManyAsTheVerdictCanUse) {
+  const P2pSuite p2p;
+  const auto planned = [&](int nodes, const std::string& links = "") {
+    Topology topology = topology_of(nodes, 8, 8);
+    topology.index_ranks();
+    Planner planner(p2p, Level::standard);
+    if (!links.empty()) planner.option("p2p.links", links);
+    return std::pair(planner.plan(topology), std::move(topology));
+  };
+  const auto [cases, topology] = planned(12'500);
+  const RequiredLinks most = required_links(cases, topology);
+  EXPECT_LE(most.links, 2'500'000);
+  EXPECT_LE(most.samples, 50'000'000);
+  EXPECT_LE(most.seconds, 18);
+  for (const Case& c : cases)
+    if (c.not_applicable.empty() && c.entity_kind == "link" && p2p::spec_of(c).scope == p2p::Scope::cross)
+      EXPECT_LE(c.entities, 400'000) << c.name;
+  const auto at_1024 = planned(1024).first;
+  EXPECT_EQ(find(at_1024, "latency-8-cross-mpi").entities, 12 * 1024 * 8) << "all are few enough";
+  EXPECT_EQ(find(at_1024, "latency-8-cross-mpi").samples, 60U);
+  const auto asked = planned(1024, "60000").first;
+  EXPECT_EQ(find(asked, "latency-8-cross-mpi").entities, 7 * 1024 * 8);
+  EXPECT_EQ(find(asked, "latency-8-node-mpi").entities, 7 * 1024 * 8) << "those inside nodes stay";
+  EXPECT_EQ(find(planned(1024, "100").first, "latency-8-cross-mpi").entities, 4 * 1024 * 8);
+}
+
 TEST(PairRounds, SingleMessagesAreSentToAsManyNodesAsAPartIsJudgedBy) {
   const P2pSuite p2p;
   const auto planned = [&](int nodes, const char* name, int ranks = 2) {

@@ -35,6 +35,16 @@ TEST(VerdictNetwork, HealthyNetworkAccusesNobody) {
   EXPECT_EQ(exact(thousand(), count, {}), count);
 }
 
+/// Nodes of which more partners are too many links have four in a case (suites/p2p).
+TEST(VerdictNetwork, FourPartnersNameASlowNic) {
+  const int count = seeds(3, 30);
+  Spec spec = thousand({slow_nic(333, 10)});
+  spec.rounds = 4;
+  EXPECT_EQ(exact(spec, count, {"node sim0333"}), count);
+  spec.faults.clear();
+  EXPECT_EQ(exact(spec, count, {}), count);
+}
+
 TEST(VerdictNetwork, SlowNicIsConfirmedAndFails) {
   const auto spec = network(256, 8, {slow_nic(33, 20)});
   auto r = screened(spec);
