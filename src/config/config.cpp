@@ -215,8 +215,10 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   if (config.telemetry_hz != 0 && !(config.telemetry_hz >= 0.1 && config.telemetry_hz <= 10))
     throw_usage(fmt::format("--telemetry-hz: {} is neither 0 nor between 0.1 and 10", config.telemetry_hz));
   config.require = values.list("require");
-  config.max_file_bytes = values.bytes("max-file");
-  if (config.max_file_bytes == 0) throw_usage("--max-file: 0 leaves no room for any result");
+  if (values.has("max-file")) {
+    config.max_file_bytes = values.bytes("max-file");
+    if (config.max_file_bytes == 0) throw_usage("--max-file: 0 leaves no room for any result");
+  }
   config.faults = faults_from(values.list("inject"));
   config.strict = values.flag("strict");
   set_terminal(config, values);

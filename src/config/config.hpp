@@ -48,8 +48,8 @@ struct Config {
   std::int64_t expect_nodes = 0, expect_ranks = 0, expect_devices = 0;  ///< 0 = not checked
   std::int64_t threads = 0;                                             ///< per rank; 0 = share of cores
   std::vector<std::string> require;
-  std::uint64_t max_file_bytes = 0;
-  std::vector<FaultSpec> faults;  ///< made on purpose (--inject); the verdict never sees them
+  std::uint64_t max_file_bytes = 0;  ///< 0: by the number of nodes, see most_file_bytes()
+  std::vector<FaultSpec> faults;     ///< made on purpose (--inject); the verdict never sees them
   bool strict = false, quiet = false;
   std::string color = "auto", progress = "auto";
   OptionValues options;      ///< every option, suites' included

@@ -125,7 +125,9 @@ std::vector<OptionSpec> what_to_judge_by() {
       option("telemetry-hz", number, "", "N",
              "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; when not given 0 at level "
              "smoke, else 1, or fewer of thousands of GPUs"),
-      option("max-file", bytes, "4GiB", "SIZE", "limit for the planned size of the results file"),
+      option("max-file", bytes, "", "SIZE",
+             "limit for the planned size of the results file; when not given 2.5 MiB for each node, at least "
+             "4 GiB"),
       option("inject", text, "", "FAULT",
              "inject a fault, e.g. slow:rank=2,factor=0.5; such a run is never PASS", {}, true),
       option("strict", flag, "", "", "exit 1 when there are warnings"),

@@ -61,10 +61,11 @@ class RunController final : public supervisor::Controller {
     entities_ = std::make_unique<EntityTable>(topology_);
     for (const LaunchFinding& f : facts.findings)
       if (!f.left_out.empty()) entities_->left_out(f.left_out);
-    const std::uint64_t expected = plan_.file_bytes();
-    if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
+    const std::uint64_t expected = plan_.file_bytes(),
+                        most = most_file_bytes(config_, topology_.nodes.size());
+    if (expected > most)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
-                              format_bytes(config_.max_file_bytes)));
+                              format_bytes(most)));
     references_ =
         verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
     discard();  // of a start that failed on a GPU

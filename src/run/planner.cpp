@@ -218,6 +218,11 @@ std::uint64_t Plan::file_bytes() const {
          static_cast<std::uint64_t>(required + share * others + names);
 }
 
+std::uint64_t most_file_bytes(const Config& config, std::size_t nodes) noexcept {
+  constexpr std::uint64_t least = std::uint64_t{4} << 30, of_node = std::uint64_t{5} << 19;
+  return config.max_file_bytes != 0 ? config.max_file_bytes : std::max(least, of_node * nodes);
+}
+
 double memory_fraction(const Config& config) {
   if (config.options.has("memory.fraction")) return config.options.number("memory.fraction");
   return config.level == Level::extended || config.level == Level::soak ? 0.9 : 0.5;
@@ -348,8 +353,8 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   if (plan.telemetry_every > 1)
     out += fmt::format("telemetry: a sample of each part every {}, so that there are at most 4 million\n",
                        format_seconds(static_cast<double>(plan.telemetry_every) / config.telemetry_hz));
-  if (config.max_file_bytes != 0 && plan.file_bytes() > config.max_file_bytes)
-    out += fmt::format("run refuses this plan: --max-file allows {}\n", format_bytes(config.max_file_bytes));
+  if (const auto most = most_file_bytes(config, topology.nodes.size()); plan.file_bytes() > most)
+    out += fmt::format("run refuses this plan: --max-file allows {}\n", format_bytes(most));
   for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
     const Node& node = topology.nodes[n];
     const std::size_t devices = topology.ranks_of(static_cast<int>(n)).size();

@@ -43,6 +43,10 @@ struct Plan {
   double case_file_bytes(const Case& c) const;
 };
 
+/// `--max-file`, or where it is not given 2.5 MiB for each node, at least 4 GiB: `standard` on 12,500 nodes
+/// of 8 ranks is to fit 30 GiB.
+std::uint64_t most_file_bytes(const Config& config, std::size_t nodes) noexcept;
+
 /// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction,
 /// leaving max(4 GiB, 5 %) free where there is that much, rounded down to 256 MiB (16 MiB below 1 GiB),
 /// divided among the ranks of the fullest node. Of GPUs: fraction of the least that was free on one, shared

@@ -229,6 +229,31 @@ TEST(FileBytes, CountRequiredCasesAndWhatTheBudgetLeavesTimeFor) {
   EXPECT_EQ(plan.file_bytes(), required);
 }
 
+TEST(FileBytes, AllowedAreMoreOnManyNodesUnlessTheyAreGiven) {
+  constexpr std::uint64_t mib = 1 << 20;
+  Config config = config_of(Level::standard);
+  EXPECT_EQ(most_file_bytes(config, 1), 4096 * mib);
+  EXPECT_EQ(most_file_bytes(config, 1638), 4096 * mib);
+  EXPECT_EQ(most_file_bytes(config, 12'500), 31'250 * mib);
+  config.max_file_bytes = 100 * mib;
+  EXPECT_EQ(most_file_bytes(config, 12'500), 100 * mib);
+  // A plan of 5 GB is refused on few nodes only.
+  Plan plan;
+  plan.budget_s = 100;
+  Case c = make("a", Stage::pairs, 50, true);
+  c.entities = 10'000'000;
+  c.samples = 55;
+  plan.cases = {c};
+  config.max_file_bytes = 0;
+  const auto refused = [&](std::size_t nodes) {
+    const Topology topology = nodes_of(std::vector<std::uint64_t>(nodes, gib), 1);
+    return plan_text(plan, config, topology).find("run refuses this plan: --max-file allows") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(refused(64));
+  EXPECT_FALSE(refused(2300));
+}
+
 /// A case of links as ranks report it: on a clock of nanoseconds that began long ago, with noise.
 CaseRecord links_of(const std::vector<int>& ends, std::size_t samples, std::uint64_t bytes) {
   CaseRecord record;
