@@ -67,8 +67,8 @@ std::vector<OptionSpec> where_to_run() {
   return {
       presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
       presentation(option("spool", path, "", "DIR",
-                          "store finished cases on this local disk of rank 0's node; merged into --out at "
-                          "the end")),
+                          "store finished cases on this local disk of rank 0's node, not packed; merged "
+                          "into --out at the end")),
       presentation(option("force", flag, "", "", "replace an existing results file")),
       presentation(option("resume", path, "", "PARTIAL",
                           "run the missing cases of an interrupted run (NAME.h5.partial), or of one that "

@@ -16,6 +16,7 @@
 #include "base/units.hpp"
 #include "results/reader.hpp"
 #include "run/arrivals.hpp"
+#include "run/disk_space.hpp"
 #include "run/file_start.hpp"
 #include "run/launch.hpp"
 #include "run/planner.hpp"
@@ -66,6 +67,7 @@ class RunController final : public supervisor::Controller {
     if (expected > most)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(most)));
+    if (config_.resume.empty()) check_disk_space(plan_, config_, file_of_segment(config_, segment_));
     references_ =
         verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
     discard();  // of a start that failed on a GPU

@@ -18,6 +18,7 @@
 #include "base/glob.hpp"
 #include "base/units.hpp"
 #include "results/packed.hpp"
+#include "run/disk_space.hpp"
 
 namespace assay {
 namespace {
@@ -162,12 +163,12 @@ double Plan::expected_s() const noexcept {
 namespace {
 
 /// Of an array of `values` numbers that take `packed_bytes` each where they are packed.
-double stored_bytes(double values, double packed_bytes) {
+double stored_bytes(double values, double packed_bytes, bool packed) {
   constexpr double value_bytes = 8;
-  return values * (value_bytes * values < results::packed_from_bytes ? value_bytes : packed_bytes);
+  return values * (!packed || value_bytes * values < results::packed_from_bytes ? value_bytes : packed_bytes);
 }
 
-double case_bytes(const Case& c, const Columns& of) {
+double case_bytes(const Case& c, const Columns& of, bool packed) {
   // Measured: group, attributes, scales and times of a case take 4 kB whatever it holds, each metric with its
   // attributes 1.5 kB. Packed, a time takes 3.5 bytes, a rate with its noise 5.3, and the numbers of a row,
   // which are much alike, 2 each.
@@ -175,21 +176,20 @@ double case_bytes(const Case& c, const Columns& of) {
                    alike_bytes = 2;
   const auto rows = static_cast<double>(c.entities), values = rows * static_cast<double>(c.samples);
   return head_bytes + metric_bytes * (of.per_sample + of.per_row) +
-         (ends + of.per_row) * stored_bytes(rows, alike_bytes) + stored_bytes(values, time_bytes) +
-         of.per_sample * stored_bytes(values, rate_bytes);
+         (ends + of.per_row) * stored_bytes(rows, alike_bytes, packed) +
+         stored_bytes(values, time_bytes, packed) + of.per_sample * stored_bytes(values, rate_bytes, packed);
 }
 
 }  // namespace
 
-double Plan::case_file_bytes(const Case& c) const {
-  constexpr double value_bytes = 8, ends = 2;
+double Plan::case_file_bytes(const Case& c) const { return case_bytes(c, columns_of(c), false); }
+
+Columns Plan::columns_of(const Case& c) const {
   const auto known = columns.find(c.suite + " " + c.operation);
-  const Columns of = known == columns.end() ? Columns() : known->second;
-  return value_bytes * static_cast<double>(c.entities) *
-         (ends + of.per_row + (1.0 + of.per_sample) * static_cast<double>(c.samples));
+  return known == columns.end() ? Columns() : known->second;
 }
 
-std::uint64_t Plan::file_bytes() const {
+std::uint64_t Plan::bytes_of(bool packed) const {
   // Measured: a link in /entities, with the names of both its ends.
   const auto link_bytes = [](double count) { return count < results::packed_from_texts ? 300.0 : 30.0; };
   double required = 0, others = 0;
@@ -200,9 +200,8 @@ std::uint64_t Plan::file_bytes() const {
   std::map<std::string, Links> links;
   for (const Case& c : cases) {
     if (!c.not_applicable.empty()) continue;
-    const auto known = columns.find(c.suite + " " + c.operation);
     double& sum = c.required ? required : others;
-    sum += case_bytes(c, known == columns.end() ? Columns() : known->second) + counter_bytes;
+    sum += case_bytes(c, columns_of(c), packed) + counter_bytes;
     if (c.entity_kind != "link") continue;
     Links& own = links[c.suite + " " + (c.links.empty() ? std::to_string(c.entities) : c.links)];
     own.most = std::max(own.most, static_cast<double>(c.entities));
@@ -350,6 +349,8 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   out += fmt::format("\nrequired cases {}, all cases {}, budget {}; results file about {}\n",
                      format_seconds(plan.required_s()), format_seconds(plan.expected_s()),
                      format_seconds(plan.budget_s), format_bytes(plan.file_bytes()));
+  out += fmt::format("on disk at once, when its ended cases (not packed) are merged: {}\n",
+                     format_bytes(disk_need(plan).sum()));
   if (plan.telemetry_every > 1)
     out += fmt::format("telemetry: a sample of each part every {}, so that there are at most 4 million\n",
                        format_seconds(static_cast<double>(plan.telemetry_every) / config.telemetry_hz));

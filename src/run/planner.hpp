@@ -38,9 +38,15 @@ struct Plan {
   std::map<std::string, Columns> columns;               ///< by "suite operation", as the suites declare them
   /// About how large the results file will be: all required cases, and of the others the share that the
   /// budget leaves time for.
-  std::uint64_t file_bytes() const;
+  std::uint64_t file_bytes() const { return bytes_of(true); }
+  /// About how large the files of ended cases will be that it is merged from: they are not packed.
+  std::uint64_t case_files_bytes() const { return bytes_of(false); }
   /// What a case takes before it is merged and packed.
   double case_file_bytes(const Case& c) const;
+
+ private:
+  std::uint64_t bytes_of(bool packed) const;
+  Columns columns_of(const Case& c) const;
 };
 
 /// `--max-file`, or where it is not given 2.5 MiB for each node, at least 4 GiB: `standard` on 12,500 nodes

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
+#include "results/partial.hpp"
 #include "results/save.hpp"
 #include "run/assemble.hpp"
 
@@ -288,10 +289,13 @@ TEST(FileBytes, AreThoseOfAFileOfManyLinks) {
   c.entity_kind = "link";
   c.samples = 60;
   c.entities = static_cast<std::int64_t>(ends.size() * (ends.size() - 1));
-  results::Results file;
-  file.cases.push_back(assemble(c, {links_of(ends, c.samples, 20 << 22)}, entities, "id").data);
-  file.entities = entities.rows();
+  auto bundle = assemble(c, {links_of(ends, c.samples, 20 << 22)}, entities, "id");
   const auto path = std::filesystem::temp_directory_path() / ("packed" + std::to_string(getpid()) + ".h5");
+  results::write_bundle(path, bundle, 0, 0, [](std::size_t) {});
+  const auto ended = static_cast<double>(std::filesystem::file_size(path));
+  results::Results file;
+  file.cases.push_back(std::move(bundle.data));
+  file.entities = entities.rows();
   results::save(file, path, true);
   const auto written = static_cast<double>(std::filesystem::file_size(path));
   std::filesystem::remove(path);
@@ -301,6 +305,7 @@ TEST(FileBytes, AreThoseOfAFileOfManyLinks) {
   const double unpacked = 16 * 60 * static_cast<double>(c.entities);
   EXPECT_LT(written - 30 * static_cast<double>(c.entities), 0.65 * unpacked) << "shuffle, deflate, clock";
   EXPECT_NEAR(static_cast<double>(plan.file_bytes()), written, 0.3 * written);
+  EXPECT_NEAR(static_cast<double>(plan.case_files_bytes()), ended, 0.3 * ended);
   // Links that another case has too take no second row.
   const auto more = [&](const std::string& links) {
     plan.cases = {c};
