@@ -129,7 +129,7 @@ thin() {
     file=${files[i]} name=${files[i]%.h5}
     week=$(date -u -d "${file:0:10}" +%G-%V 2>/dev/null) || continue
     if [ "$week" != "$last" ] && [[ ! ${file:0:10} < $oldest ]]; then last=$week; continue; fi
-    rm -f "$ASSAY_RESULTS/history/$file" "$ASSAY_RESULTS/${name:0:10}/${name:11}/run.h5"
+    rm -rf "$ASSAY_RESULTS/history/$file" "$ASSAY_RESULTS/${name:0:10}/${name:11}"/run.{h5,launch*}
   done
 }
 thin

@@ -259,17 +259,19 @@ site_check_node() {  # KIND SUITES SECONDS
   if [ "$ASSAY_DRAIN" = apply ]; then return 1; fi
 }
 
-# Makes DIRECTORY/run.h5 of what a killed run left there; fails where there is nothing. Where cases cannot be read the
-# command writes the others and exits with 3. Before a launch writes its own, the results of the one before are in
-# run.launchN.h5 or its partial directory.
+# Makes DIRECTORY/run.h5 of what a killed run left there; fails where there is nothing, or where it can be recovered later.
+# Where cases cannot be read the command writes the others and exits with 3. Until a launch has taken over what the one
+# before measured, that is in run.launchN.h5 or its partial directory, which has no cases where these are on a lost host.
 site_recover() {  # DIRECTORY
-  local left
-  while read -r left; do
-    if [ -d "$left" ]; then "$ASSAY" recover "$left" -o "$1/run.h5" >>"$1/run.log" 2>&1 || true
-    elif [ -f "$left" ]; then mv -T -- "$left" "$1/run.h5"; fi
-    if [ -f "$1/run.h5" ]; then return 0; fi
-  done < <(printf '%s\n' "$1/run.h5.partial"; find "$1" -maxdepth 1 -regex '.*/run\.launch[0-9]+\.h5\(\.partial\)?' | sort -rV)
-  return 1
+  local left='' before
+  before=$(find "$1" -maxdepth 1 -regex '.*/run\.launch[0-9]+\.h5\(\.partial\)?' | sort -V | tail -n 1)
+  if [ -d "$1/run.h5.partial" ]; then left=$1/run.h5.partial; fi
+  if [ -f "$before" ] || compgen -G "$before/cases*/*.h5" >/dev/null; then
+    if [ -z "$left" ] || ! grep -qs ' were taken over ' "$left/events.jsonl"; then left=$before; fi
+  fi
+  if [ -d "$left" ]; then "$ASSAY" recover "$left" -o "$1/run.h5" >>"$1/run.log" 2>&1 || [ -f "$1/run.h5" ]
+  elif [ -f "$left" ]; then mv -T -- "$left" "$1/run.h5"
+  else return 1; fi
 }
 
 # Judges DIRECTORY/run.h5 and writes what is read of it there. Returns the code of the verdict.

@@ -90,8 +90,8 @@ bool Schema::reserved(const std::string& name) const {
   return std::find(reserved_names.begin(), reserved_names.end(), name) != reserved_names.end();
 }
 
-bool Schema::reads(const std::string& version) const {
-  const int its = numbers_of(version).first;
+bool Schema::reads(const std::string& other) const {
+  const int its = numbers_of(other).first;
   return its >= 1 && its <= major;
 }
 

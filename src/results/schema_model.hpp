@@ -45,8 +45,8 @@ class Schema {
   const TableSpec& table(const std::string& path) const;     ///< throws Error(internal)
   const Field& case_dataset(const std::string& name) const;  ///< throws Error(internal)
   bool reserved(const std::string& name) const;
-  bool reads(const std::string& version) const;     ///< of this major version or an earlier one
-  bool is_later(const std::string& version) const;  ///< than that of the schema: may hold more
+  bool reads(const std::string& other) const;     ///< of this major version or an earlier one
+  bool is_later(const std::string& other) const;  ///< than that of the schema: may hold more
 
   std::string format, version;
   int major = 0;

@@ -67,7 +67,8 @@ class RunController final : public supervisor::Controller {
     if (expected > most)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(most)));
-    if (config_.resume.empty()) check_disk_space(plan_, config_, file_of_segment(config_, segment_));
+    if (config_.resume.empty() || config_.carries_over())
+      check_disk_space(plan_, config_, file_of_segment(config_, segment_));
     references_ =
         verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
     discard();  // of a start that failed on a GPU
@@ -318,7 +319,7 @@ class RunController final : public supervisor::Controller {
 
   /// Adds to the plan the retests that the verdict asks for; false when there are none.
   bool plan_retests() {
-    if (!schedule_.retest_seconds(elapsed_s())) return false;
+    if (!schedule_.time_to_judge(elapsed_s())) return false;
     const double begin_s = now_s();
     const auto results = results::load_own_partial(file_.writer().partial());
     const auto left_s = [&] {

@@ -44,9 +44,9 @@ ReadyFacts ready_facts_from(const std::string& text);
 
 /// Message of a rank about an ended case.
 struct CaseReport {
-  std::string record;                ///< CaseRecord::serialize()
-  std::string counters;              ///< JSON of its node (tell_counter); empty elsewhere and where there are none
-  std::string telemetry;             ///< JSON of what was sampled on its node; empty elsewhere
+  std::string record;     ///< CaseRecord::serialize()
+  std::string counters;   ///< JSON of its node (tell_counter); empty elsewhere and where there are none
+  std::string telemetry;  ///< JSON of what was sampled on its node; empty elsewhere
   std::vector<std::string> unfired;  ///< injected faults without effect on this rank so far
 };
 std::string to_text(const CaseReport& report);

@@ -7,6 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "results/partial.hpp"
+#include "results/writer.hpp"
 
 namespace assay {
 namespace {
@@ -51,8 +53,13 @@ std::string lack_of_space(const DiskNeed& need, const std::optional<DiskSpace>& 
 
 void check_disk_space(const Plan& plan, const Config& config, const std::filesystem::path& file) {
   const std::string spool = config.options.text("spool");
-  const std::string why = lack_of_space(disk_need(plan), disk_space(file.parent_path()),
-                                        spool.empty() ? std::nullopt : disk_space(spool));
+  auto out = disk_space(file.parent_path());
+  const std::filesystem::path stale = results::partial_of(file);
+  std::error_code none;  // what --force removes
+  if (out && config.force && std::filesystem::is_directory(stale, none))
+    out->free += results::merged_bytes(stale);
+  const std::string why =
+      lack_of_space(disk_need(plan), out, spool.empty() ? std::nullopt : disk_space(spool));
   if (!why.empty()) throw Error(ErrorKind::io, file.string() + ": " + why);
 }
 

@@ -35,10 +35,16 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
 
 std::optional<double> RunSchedule::retest_seconds(double elapsed_s) const noexcept {
   if (lost_ || plan_ == nullptr) return {};
-  return plan_->budget_s - closing_s(stored_bytes_) - judging_s(stored_bytes_) - elapsed_s;
+  return plan_->budget_s - closing_s(stored_bytes_) - elapsed_s;
+}
+
+bool RunSchedule::time_to_judge(double elapsed_s) const noexcept {
+  const auto left_s = retest_seconds(elapsed_s);
+  return left_s && (!judged_ || *left_s > judging_s(stored_bytes_));
 }
 
 void RunSchedule::was_judged(double seconds) noexcept {
+  judged_ = true;
   if (seconds > 0 && stored_bytes_ > 0) judged_rate_ = stored_bytes_ / seconds;
 }
 
@@ -49,7 +55,7 @@ double RunSchedule::closing_s(double bytes) const noexcept {
 bool RunSchedule::fits(const Case& c, double elapsed_s) const noexcept {
   if (c.required || c.retest) return true;  // retests were chosen to fit
   const double bytes = stored_bytes_ + required_left_bytes_ + plan_->case_file_bytes(c);
-  return elapsed_s + c.expected_s() + required_left_s_ + judging_s(bytes) + closing_s(bytes) <=
+  return elapsed_s + c.expected_s() + required_left_s_ + 2 * judging_s(bytes) + closing_s(bytes) <=
          plan_->budget_s * (1 - retest_share);
 }
 

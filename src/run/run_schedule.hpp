@@ -51,7 +51,10 @@ class RunSchedule {
   /// Ranks are lost: from now on only cases inside nodes and no retests.
   void lose_ranks() noexcept { lost_ = true; }
 
-  /// Time for retests, beside that of judging them; none after a loss.
+  /// Whether to judge what is stored for retests: always once, so that what is not confirmed is told.
+  bool time_to_judge(double elapsed_s) const noexcept;
+
+  /// Time for retests; none after a loss.
   std::optional<double> retest_seconds(double elapsed_s) const noexcept;
 
  private:
@@ -68,6 +71,7 @@ class RunSchedule {
   double required_left_bytes_ = 0;  ///< that they will store
   double stored_bytes_ = 0;
   double judged_rate_ = judging_rate;
+  bool judged_ = false;
   bool lost_ = false;
 };
 

@@ -149,7 +149,7 @@ struct Telemetry::Impl {
     constexpr double patience_s = 1;
     const double t = now_s();
     const bool kept = readings++ % every == 0;
-    const Values own = kept ? sensors.read(t) : Values();
+    const Values own = sensors.read(t);  // also of one that is not kept: power is that since the one before
     auto sheet = std::make_shared<Sheet>();
     const auto fill = [sheet](Nvml& library) {
       Sheet whole;
@@ -160,12 +160,12 @@ struct Telemetry::Impl {
     const std::scoped_lock lock(mutex);
     if (kept) add_sample(chunk.series[0], t, own);
     for (std::size_t gpu = 0; gpu < sheet->gpus.size(); ++gpu) {
-      if (kept) add_gpu(gpu, t, sheet->gpus[gpu]);
+      add_gpu(gpu, t, sheet->gpus[gpu], kept);
       add_flags(gpu, t, sheet->gpus[gpu]);
     }
   }
 
-  void add_gpu(std::size_t gpu, double t, Sheet::OfGpu& of) {
+  void add_gpu(std::size_t gpu, double t, Sheet::OfGpu& of, bool kept) {
     if (last.size() <= gpu) last.resize(gpu + 1);
     while (chunk.series.size() <= gpu + 1)
       chunk.series.push_back({"device", gpu_name(chunk.series.size() - 1), {}, {}});
@@ -175,7 +175,7 @@ struct Telemetry::Impl {
     if (of.values.contains("power")) of.values["power"] = power >= 0 ? power : unsupported;
     before.t = of.t;
     before.energy_j = of.energy_j;
-    add_sample(chunk.series[gpu + 1], t, of.values);
+    if (kept) add_sample(chunk.series[gpu + 1], t, of.values);
   }
 
   void add_flags(std::size_t gpu, double t, const Sheet::OfGpu& of) {

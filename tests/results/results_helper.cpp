@@ -99,7 +99,8 @@ void show(const std::string& path) {
   for (const CaseData& c : r.cases) std::cout << "case " << c.path() << ' ' << to_string(c.state) << '\n';
   double sum = 0;
   for (const auto& [name, values] : r.telemetry.number)
-    for (const double value : values) sum += std::isnan(value) ? 0 : value;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      sum += std::isnan(values[i]) ? 0 : values[i] * (1 + r.telemetry.entity[i]) + r.telemetry.t[i];
   std::cout << "telemetry " << r.telemetry.t.size() << ' ' << sum << '\n';
   for (const EventRow& e : r.events) std::cout << "event " << e.kind << ' ' << e.text << '\n';
 }

@@ -78,6 +78,20 @@ class Nightly(place.SiteTest):
         self.assertIn("(exit 0)", (left / "verdict.txt").read_text())
         self.assertIn("recovered: ", (self.results / "log").read_text())
 
+    def test_a_launch_that_had_not_taken_over_what_the_one_before_measured_is_not_the_night(self):
+        self.made(nodes=4)
+        left = self.results / "2026-01-01" / "nightly-020000"
+        partial = left / "run.h5.partial"
+        partial.mkdir(parents=True)
+        (partial / "plan.json").write_text("cut off")
+        shutil.copy(self.dir / "made.h5", left / "run.launch1.h5")
+        (partial / "events.jsonl").write_text('{"kind": "resumed", "text": "9 cases were taken over from run x"}\n')
+        self.assert_code(self.night(), 0)
+        self.assertFalse((left / "run.h5").exists(), "this one may be recovered later")
+        (partial / "events.jsonl").write_text("")
+        self.assert_code(self.night(), 0)
+        self.assertTrue((left / "run.h5").exists())
+
     def test_a_week_in_which_a_node_drifts(self):
         try:
             subprocess.run(["/usr/bin/python3", "-c", "import h5py"], check=True, capture_output=True)

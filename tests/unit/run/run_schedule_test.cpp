@@ -117,27 +117,29 @@ TEST_F(RunScheduleTest, WhatIsStoredLeavesTimeToJudgeAndMergeIt) {
   EXPECT_EQ(next(schedule), "run a");
   schedule.has_stored(800'000'000);
   RunSchedule late = schedule;
-  EXPECT_EQ(next(schedule, 47), "run optional")
-      << "47 + 10, judged twice and merged in 30 s, 12 s of retests";
-  EXPECT_EQ(next(late, 49), "skip optional: budget");
-  EXPECT_DOUBLE_EQ(late.retest_seconds(50).value(), 20)
-      << "judged again before the next retests and for the file";
+  EXPECT_EQ(next(schedule, 37), "run optional")
+      << "37 + 10, judged three times and merged in 40 s, 12 s of retests";
+  EXPECT_EQ(next(late, 39), "skip optional: budget");
+  EXPECT_DOUBLE_EQ(late.retest_seconds(50).value(), 30) << "judged for the file, and merged";
+  EXPECT_TRUE(late.time_to_judge(90)) << "what is not confirmed is told";
   late.was_judged(20);
-  EXPECT_DOUBLE_EQ(late.retest_seconds(50).value(), 0) << "as slow as it was";
+  EXPECT_DOUBLE_EQ(late.retest_seconds(50).value(), 20) << "as slow as it was";
+  EXPECT_TRUE(late.time_to_judge(49));
+  EXPECT_FALSE(late.time_to_judge(51)) << "no time would be left for a retest";
 }
 
 TEST_F(RunScheduleTest, WhatIsToComeLeavesItToo) {
-  const auto store = [](Case& c) { c.entities = 100'000, c.samples = 1000; };  // 1.6 GB: 60 s
+  const auto store = [](Case& c) { c.entities = 100'000, c.samples = 500; };  // 0.8 GB: 40 s
   add("early", 10, false);
   store(add("last", 10, true));
   RunSchedule schedule(plan);
-  EXPECT_EQ(next(schedule, 9), "run last") << "9 + 10 + 10 + 60 of 88";
-  EXPECT_EQ(next(schedule, 19), "run early") << "what the last one has really stored is little";
+  EXPECT_EQ(next(schedule, 29), "run last") << "29 + 10 + 10 + 40 of 88";
+  EXPECT_EQ(next(schedule, 39), "run early") << "what the last one has really stored is little";
   plan.cases.clear();
   store(add("large", 10, false));
   RunSchedule at_once(plan), late(plan);
-  EXPECT_EQ(next(at_once, 17), "run large");
-  EXPECT_EQ(next(late, 19), "skip large: budget");
+  EXPECT_EQ(next(at_once, 37), "run large");
+  EXPECT_EQ(next(late, 39), "skip large: budget");
 }
 
 TEST_F(RunScheduleTest, RetestsAreAppendedAndAlwaysRun) {
