@@ -138,8 +138,8 @@ struct EventRow {
       {};  ///< of a launch event: missing, uncovered, ...; always there after reading a file
 };
 
-/// What was sampled of nodes and GPUs while cases ran: clocks, power, temperatures. In the order of the cases;
-/// times of a resumed run can begin anew.
+/// What was sampled of nodes and GPUs while cases ran: clocks, power, temperatures. In the order of the
+/// cases; times of a resumed run can begin anew.
 struct TelemetryTable {
   std::vector<std::int32_t> entity;
   std::vector<double> t;                              ///< seconds since run start
