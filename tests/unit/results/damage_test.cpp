@@ -15,6 +15,7 @@
 #include "results/reader.hpp"
 #include "results/schema.hpp"
 #include "tests/results/example_results.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::results {
 namespace {
@@ -56,21 +57,18 @@ Outcome try_load(const fs::path& path) {
 class Damage : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "assay-damage-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     example::write(dir_ / "good.h5", 4);
     good_ = bytes_of(dir_ / "good.h5");
     ASSERT_EQ(try_load(dir_ / "good.h5"), Outcome::loaded);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   Outcome load_bytes(const std::string& bytes) {
     std::ofstream(dir_ / "bad.h5", std::ios::binary | std::ios::trunc) << bytes;
     return try_load(dir_ / "bad.h5");
   }
 
-  fs::path dir_;
+  const TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path();
   std::string good_;
 };
 

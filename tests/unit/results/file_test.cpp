@@ -22,6 +22,7 @@
 #include "results/schema.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::results {
 namespace {
@@ -34,13 +35,9 @@ using testing::Not;
 class ResultsFile : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "assay-results-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     file_ = dir_ / "run.h5";
     partial_ = partial_of(file_);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   template <class F>
   static void expect_error(ErrorKind kind, const testing::Matcher<std::string>& text, F&& act) {
@@ -63,7 +60,9 @@ class ResultsFile : public testing::Test {
         << R"({"run_id":"run-0001","host":")" + host_name() + R"(","pid":1,"start":1})";
   }
 
-  fs::path dir_, file_, partial_;
+  const TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path();
+  fs::path file_, partial_;
 };
 
 TEST_F(ResultsFile, ComesBackFieldByField) {

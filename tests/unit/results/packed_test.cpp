@@ -8,6 +8,7 @@
 #include "results/reader.hpp"
 #include "results/save.hpp"
 #include "tests/results/example_results.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::results {
 namespace {
@@ -16,15 +17,8 @@ namespace fs = std::filesystem;
 
 class PackedTables : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "assay-packed-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-    file_ = dir_ / "run.h5";
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  fs::path dir_, file_;
+  const TemporaryFolder folder_;
+  const fs::path file_ = folder_.path() / "run.h5";
 };
 
 TEST_F(PackedTables, TelemetryOfManyPartsIsOneTable) {

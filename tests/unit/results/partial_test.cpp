@@ -16,6 +16,7 @@
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::results {
 namespace {
@@ -25,13 +26,9 @@ namespace fs = std::filesystem;
 class Partial : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "assay-partial-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     file_ = dir_ / "run.h5";
     partial_ = partial_of(file_);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   /// What a run of this host leaves that died after `count` cases.
   void leave(int count) {
@@ -57,7 +54,9 @@ class Partial : public testing::Test {
     write_bundle(case_of(number), after, number, example::start().entities.size() + lost, [](std::size_t) {});
   }
 
-  fs::path dir_, file_, partial_;
+  const TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path();
+  fs::path file_, partial_;
 };
 
 /// As of 12,500 nodes: a row of a link takes more than 32 bytes of a file.

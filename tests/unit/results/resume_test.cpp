@@ -18,6 +18,7 @@
 #include "results/schema.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::results {
 namespace {
@@ -51,16 +52,12 @@ constexpr int usage_error = 10 + static_cast<int>(ErrorKind::usage),
 class Resume : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "assay-resume-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     file_ = dir_ / "run.h5";
     partial_ = partial_of(file_);
     if (!GetParam()) return;
     spool_ = dir_ / "spool";
     fs::create_directory(spool_);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   /// What a run of `cases` that died after `n` of them leaves behind.
   void crash_after(int n) {
@@ -117,7 +114,9 @@ class Resume : public testing::TestWithParam<bool> {
   }
   void own(const std::string& text) const { std::ofstream(partial_ / "owner") << text; }
 
-  fs::path dir_, file_, partial_, spool_;
+  const TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path();
+  fs::path file_, partial_, spool_;
 };
 
 TEST_P(Resume, RunsOnlyWhatIsMissing) {

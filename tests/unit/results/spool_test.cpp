@@ -17,6 +17,7 @@
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::results {
 namespace {
@@ -26,14 +27,10 @@ namespace fs = std::filesystem;
 class Spool : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "assay-spool-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     fs::create_directory(spool_ = dir_ / "spool");
     file_ = dir_ / "run.h5";
     partial_ = partial_of(file_);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   /// What a run leaves that has died.
   void leave() {
@@ -59,7 +56,9 @@ class Spool : public testing::Test {
     }
   }
 
-  fs::path dir_, spool_, file_, partial_;
+  const TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path();
+  fs::path spool_, file_, partial_;
 };
 
 TEST_F(Spool, CasesAreReadInTheOrderOfTheirNumbers) {
