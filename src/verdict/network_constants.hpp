@@ -77,6 +77,8 @@ inline constexpr std::size_t network_pair_series = 2;
 // Retests: controls, nodes measured of a switch, samples.
 inline constexpr std::size_t network_least_controls = 8;
 inline constexpr std::size_t network_most_controls = 64;
+// Pairs without a suspect, below which weak suspects become controls.
+inline constexpr std::size_t network_least_free_pairs = 6;
 inline constexpr std::size_t network_leaf_ends = 16;
 inline constexpr int network_retest_samples = 30;
 
@@ -135,6 +137,7 @@ inline Json network_json() {
               {"pair_series", network_pair_series},
               {"least_controls", network_least_controls},
               {"most_controls", network_most_controls},
+              {"least_free_pairs", network_least_free_pairs},
               {"collective_nodes", collective_nodes},
               {"collective_draws", collective_draws},
               {"collective_rare_deficit", collective_rare_deficit},

@@ -100,6 +100,31 @@ void keep_what_sizes_agree_on(const Judgement& j, std::vector<Screened>& all) {
 
 bool Screened::small() const { return units < constants::network_robust_population; }
 
+std::vector<bool> no_controls(const Screened& screened) {
+  std::vector<bool> apart(screened.suspects.size(), true);
+  std::vector<std::size_t> weakest_first;
+  double most = 0;
+  for (std::size_t i = 0; i < apart.size(); ++i)
+    if (screened.suspects[i].place != PartKind::pair) {
+      weakest_first.push_back(i);
+      most = std::max(most, screened.suspects[i].deficit);
+    }
+  std::ranges::sort(weakest_first, {}, [&](std::size_t i) { return screened.suspects[i].deficit; });
+  const auto free_pairs = [&] {
+    std::vector<bool> taken(screened.set.ends.size(), false);
+    for (const std::size_t i : weakest_first)
+      if (apart[i])
+        for (const int end : ends_of(screened.set, screened.suspects[i])) taken[at(end)] = true;
+    return static_cast<std::size_t>(std::ranges::count_if(
+        screened.set.pairs, [&](const Pair& p) { return !taken[at(p.a)] && !taken[at(p.b)]; }));
+  };
+  for (const std::size_t i : weakest_first) {
+    if (2 * screened.suspects[i].deficit > most || free_pairs() >= constants::network_least_free_pairs) break;
+    apart[i] = false;
+  }
+  return apart;
+}
+
 std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s) {
   if (s.place == PartKind::end) return {s.index};
   if (s.place == PartKind::pair) {

@@ -37,6 +37,11 @@ std::vector<Screened> screen(const Judgement& j, const Places& places);
 /// One finding `split`, INCONCLUSIVE, of each suite.
 void add_slower_servers(Judgement& j, const std::vector<Screened>& screened);
 
+/// Of each suspect, whether its ends may not be controls. All of them, where enough pairs without one are
+/// left; else without the weakest, while they are less than half as slow as the slowest: as controls they can
+/// only make a deficit smaller.
+std::vector<bool> no_controls(const Screened& screened);
+
 /// Ends of a leaf, node or end; both ends of a pair.
 std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s);
 

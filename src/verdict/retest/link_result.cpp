@@ -261,7 +261,10 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   retest.slow_end = suspect;
   std::set<std::pair<int, int>> suspect_pairs;
   retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
-  for (const auto& s : screened.suspects) {
+  const std::vector<bool> apart = no_controls(screened);
+  for (std::size_t i = 0; i < apart.size(); ++i) {
+    const SlowPlace& s = screened.suspects[i];
+    if (!apart[i]) continue;
     if (s.place == PartKind::leaf) retest.leaf_deficit[at(s.index)] = s.deficit;
     if (s.place == PartKind::pair) {
       const auto& p = screened.set.pairs[at(s.index)];

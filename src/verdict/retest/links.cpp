@@ -28,8 +28,10 @@ class Drawer {
         random_(RandomStream(seed, "confirm/links").child(set_.series->full())),
         to_servers_(set_.to_servers()) {
     suspect_.assign(set_.ends.size(), false);
-    for (const auto& s : screened.suspects) {
-      if (s.place == PartKind::pair) continue;
+    const std::vector<bool> apart = no_controls(screened);
+    for (std::size_t i = 0; i < apart.size(); ++i) {
+      const SlowPlace& s = screened.suspects[i];
+      if (s.place == PartKind::pair || !apart[i]) continue;
       for (const int end : ends_of(set_, s)) suspect_[at(end)] = true;
     }
     for (const auto& p : set_.pairs) met_.insert(pairing(p.a, p.b));
@@ -190,7 +192,7 @@ class Drawer {
     return partner;
   }
 
-  /// A new partner if there is one, else one not met in this retest. The search starts
+  /// A new partner if there is one, else one not met in this retest, else one again. The search starts
   /// elsewhere in each round; controls are left to each other while others are there.
   int next_partner(int end, int round) const {
     const std::size_t n = pool_.size();
@@ -198,11 +200,12 @@ class Drawer {
         n == 0 ? 0
                : random_.child("start").below(
                      static_cast<std::uint64_t>(end) * 64 + static_cast<std::uint64_t>(round), n);
-    int best = -1, best_cost = 4;
+    int best = -1, best_cost = 8;
     for (std::size_t k = 0; k < n && best_cost > 0; ++k) {
       const int other = pool_[(start + k) % n];
-      if (busy_[at(other)] || !compatible(end, other) || drawn_.contains(pairing(end, other))) continue;
-      const int cost = (met_.contains(pairing(end, other)) ? 2 : 0) + (is_control_[at(other)] ? 1 : 0);
+      if (busy_[at(other)] || !compatible(end, other)) continue;
+      const int cost = (drawn_.contains(pairing(end, other)) ? 4 : 0) +
+                       (met_.contains(pairing(end, other)) ? 2 : 0) + (is_control_[at(other)] ? 1 : 0);
       if (cost >= best_cost) continue;
       best = other;
       best_cost = cost;
@@ -281,6 +284,7 @@ NetworkRetests network_retests(const Judgement& j) {
     std::vector<const network::SlowPlace*> wanted_units, wanted_pairs;
     if (assigned[i].empty()) continue;
     const LinkRetest retest = link_retest(j, places, screened[i]);
+    const std::vector<bool> apart = no_controls(screened[i]);
     for (const auto* s : assigned[i]) {
       if (const auto result = judge_retest(screened[i], retest, *s, 1); result.measured) {
         if (result.slower && s->place != PartKind::pair)
@@ -288,6 +292,8 @@ NetworkRetests network_retests(const Judgement& j) {
             out.slow_ends.insert(screened[i].set.ends[at(end)].row);
         continue;
       }
+      // A control is measured again with all others.
+      if (!apart[static_cast<std::size_t>(s - screened[i].suspects.data())]) continue;
       (s->place == PartKind::pair ? wanted_pairs : wanted_units).push_back(s);
     }
     // Asked twice and still without an answer: it cannot be had.

@@ -128,6 +128,28 @@ TEST(VerdictNetwork, ANodeBelowASlowSwitchIsComparedWithTheOthersBelowIt) {
   EXPECT_THAT(accused(judge(r)), ElementsAre("switch switch:L1"));
 }
 
+TEST(VerdictNetwork, WeakSuspectsDoNotHideASlowNicOfAFewNodes) {
+  Spec spec = network(6, 3, {slow_nic(3, 76)});
+  spec.link_cv = 0.1;
+  spec.within_cv = 0.006;
+  spec.spike_share = 0;
+  const simulate::Machine machine(spec);
+  const std::set below = {machine.device_row(4), machine.device_row(5)};
+  for (spec.seed = 1; spec.seed <= 8; ++spec.seed) {
+    auto r = screened(spec);
+    // What the nodes of a healthy switch receive was slowed while the links were measured first.
+    for (auto& c : r.cases)
+      for (std::size_t row = 0; row < c.source.size(); ++row)
+        for (auto& m : c.metrics)
+          for (std::size_t i = 0; m.name == "bandwidth" && i < c.samples(); ++i)
+            if (below.contains(c.destination[row]) && !below.contains(c.source[row]))
+              m.values[row * c.samples() + i] *= 0.75;
+    const auto v = retested(r, spec);
+    EXPECT_THAT(accused(v), ElementsAre("node sim03")) << spec.seed;
+    EXPECT_EQ(worst(v).severity, "FAIL") << spec.seed;
+  }
+}
+
 TEST(VerdictNetwork, AQuotaOfOneEndDoesNotFailTheOther) {
   const Spec spec = few(5, slow_pair(1, 3, 60));
   auto r = screened(spec);
