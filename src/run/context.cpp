@@ -48,6 +48,15 @@ RandomStream case_stream(std::uint64_t seed, const std::string& path) {
   return RandomStream(seed, "case").child(path);
 }
 
+void Context::declare_arithmetic() const {
+  for (const char* name : {"threads", "arithmetic"}) record.declare_integers(name, {}, {});
+}
+
+void Context::tell_arithmetic(CaseRecord::Row& row) const {
+  row.integers["threads"] = {static_cast<std::uint64_t>(device.threads())};
+  row.integers["arithmetic"] = {device.arithmetic()};
+}
+
 RandomStream Context::inputs() const {
   return retest == nullptr ? random : case_stream(config.seed, retest->path);
 }

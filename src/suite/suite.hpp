@@ -73,6 +73,10 @@ struct Context : RankEnvironment {
 
   /// For inputs that a retest must repeat: `random` of the screening case.
   RandomStream inputs() const;
+  /// Integers `threads` and `arithmetic` of a case with digests: those of devices are compared where both are
+  /// equal.
+  void declare_arithmetic() const;
+  void tell_arithmetic(CaseRecord::Row& row) const;
   double since_start(double t) const noexcept;
   /// At the end of a timed region that a suite times by itself, inside it: the injected delay, see
   /// TimedFault. `sampling` does it for the others.

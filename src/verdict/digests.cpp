@@ -3,6 +3,7 @@
 // when the same inputs are computed again. Where there is no majority that is asked for.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -60,7 +61,8 @@ struct Outcome {
       unsteady;  ///< gave another result for the same inputs; `expected` is the second one
   std::map<std::size_t, Wrong> outvoted;
   std::set<std::size_t> tied;
-  bool replayed = false;  ///< all that are tied computed again, and got what they had
+  std::optional<std::size_t> alone;  ///< has a digest, and no other of its stratum is in the case
+  bool replayed = false;             ///< all that are tied computed again, and got what they had
 };
 
 /// What its inputs were drawn from, where the case tells: two runs with the same must have the same results.
@@ -112,6 +114,19 @@ std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view
   return replayed;
 }
 
+/// Whether an entity computed the digest of a column; of any column.
+bool has_digest(const CaseData& c, const DigestView& view, std::size_t e, std::size_t column) {
+  const bool taken = e >= c.count.size() ||
+                     (view.per_sample ? static_cast<std::int64_t>(column) < c.count[e] : c.count[e] > 0);
+  return taken && view.at(e, column) != results::no_digest;
+}
+
+bool has_digest(const CaseData& c, const DigestView& view, std::size_t e) {
+  for (std::size_t column = 0; column < view.columns(); ++column)
+    if (has_digest(c, view, e, column)) return true;
+  return false;
+}
+
 /// Votes column by column among `members` (entity positions of one stratum).
 Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view,
              const std::vector<std::size_t>& members) {
@@ -124,9 +139,7 @@ Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view,
     std::map<std::uint64_t, std::vector<std::size_t>> votes;
     std::size_t total = 0;
     for (const auto e : members) {
-      const bool taken = e >= c.count.size() ||
-                         (view.per_sample ? static_cast<std::int64_t>(column) < c.count[e] : c.count[e] > 0);
-      if (!taken || out.unsteady.contains(e) || view.at(e, column) == results::no_digest) continue;
+      if (!has_digest(c, view, e, column) || out.unsteady.contains(e)) continue;
       votes[view.at(e, column)].push_back(e);
       ++total;
     }
@@ -190,7 +203,11 @@ std::vector<Outcome> outcomes(const Judgement& j, Misshapen&& misshapen) {
         continue;
       }
       if (second && !view.of_samples) continue;  // heard with the first
-      for (const auto& [label, members] : equals_of(j, c)) all.push_back(vote(j, c, view, members));
+      for (const auto& [label, members] : equals_of(j, c)) {
+        all.push_back(vote(j, c, view, members));
+        if (members.size() == 1 && c.entity.size() > 1 && has_digest(c, view, members.front()))
+          all.back().alone = members.front();
+      }
     }
   }
   return all;
@@ -233,14 +250,29 @@ void tell_tie(Judgement& j, const Outcome& o) {
   j.add(std::move(f), rows, true);
 }
 
+/// One note of each suite: a wrong result of these devices is not found.
+void tell_alone(Judgement& j, const std::string& suite, const std::set<std::int32_t>& rows) {
+  auto f = j.about(rows.size() == 1 ? *rows.begin() : -1, "INFO", "fact", "uncovered");
+  std::vector<std::string> names;
+  for (const std::int32_t row : rows) names.push_back(j.entities.name(row));
+  f.suite = suite;
+  f.text = "digests of " + suite +
+           ": no other device computes with the same processor, threads and arithmetic as " + list(names) +
+           (rows.size() == 1 ? ", which is" : ", which are") + " compared with none";
+  j.add(std::move(f), std::vector<std::int32_t>(rows.begin(), rows.end()));
+}
+
 }  // namespace
 
 void judge_digests(Judgement& j) {
+  std::map<std::string, std::set<std::int32_t>> alone;
   for (const auto& o : outcomes(j, [&](const std::string& reason) { j.gap(reason); })) {
     tell_wrong(j, o, o.unsteady, " differs between two computations", ", then ");
     tell_wrong(j, o, o.outvoted, " differs from the majority", " instead of ");
     if (!o.tied.empty()) tell_tie(j, o);
+    if (o.alone) alone[o.c->suite].insert(o.c->entity[*o.alone]);
   }
+  for (const auto& [suite, rows] : alone) tell_alone(j, suite, rows);
 }
 
 std::vector<Retest> digest_retests(const Judgement& j) {

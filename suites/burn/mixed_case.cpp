@@ -294,7 +294,7 @@ class MixedRun {
       row.values[metric_of(thread->part())] = window_rates(thread->work, common_, windows);
       if (thread->part() == Component::compute) {
         row.integers["digest"] = {thread->digest};
-        row.integers["arithmetic"] = {context_.device.arithmetic()};
+        context_.tell_arithmetic(row);
         row.integers["size"] = {thread->size};
       }
       if (thread->part() == Component::memory) row.integers["memory_bytes"] = {thread->size};
@@ -336,8 +336,10 @@ void run_mixed(const Case& c, const GemmAlgorithm* algorithm, Context& context) 
   for (const Component part : m.parts)
     context.record.declare(metrics().of("mixed", metric_of(part))).role = role(part);
   for (const char* name : {"errors", "power"}) context.record.declare(metrics().of("mixed", name));
-  if (m.has(Component::compute))
-    for (const char* name : {"digest", "arithmetic", "size"}) context.record.declare_integers(name, {}, {});
+  if (m.has(Component::compute)) {
+    for (const char* name : {"digest", "size"}) context.record.declare_integers(name, {}, {});
+    context.declare_arithmetic();
+  }
   if (m.has(Component::memory)) context.record.declare_integers("memory_bytes", {}, {});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));

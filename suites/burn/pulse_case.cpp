@@ -226,7 +226,7 @@ class PulseRun {
     row.values["errors"] = {static_cast<double>(wrong)};
     // Of a smaller product there is nothing to compare it with.
     row.integers["digest"] = {n_ == largest_ ? *product_->digest() : results::no_digest};
-    row.integers["arithmetic"] = {context_.device.arithmetic()};
+    context_.tell_arithmetic(row);
     row.integers["size"] = {n_};
     if (std::isnan(swing.swing_w())) context_.record.event("power", why_not(swing), context_.device_entity);
     context_.record.add_time(0, train.pulses * train.period_s, 0);
@@ -265,7 +265,8 @@ void run_pulse(const Case& c, Context& context) {
   if (!context.device.has_own_memory()) rate.role = results::Role::covariate;
   for (const char* name : {"lag", "power_high", "power_low", "power_swing", "errors"})
     context.record.declare(metrics().of("pulse", name));
-  for (const char* name : {"digest", "arithmetic", "size"}) context.record.declare_integers(name, {}, {});
+  for (const char* name : {"digest", "size"}) context.record.declare_integers(name, {}, {});
+  context.declare_arithmetic();
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));
   PulseRun(c, context).run();

@@ -184,8 +184,7 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, const Product& prod
   // Of a smaller product there is nothing to compare it with.
   row.integers["digest"] = {product.whole ? gemm.digest(product.digest_s) : results::no_digest};
   row.integers["size"] = {product.size};
-  row.integers["threads"] = {static_cast<std::uint64_t>(context.device.threads())};
-  row.integers["arithmetic"] = {context.device.arithmetic()};
+  context.tell_arithmetic(row);
   row.integers["repetitions"] = {series.repetitions};
   context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
 }
@@ -224,8 +223,8 @@ void declare(const GemmWork& work, Context& context) {
   if (context.device.measures_clock())
     for (const char* name : {"clock", "per_clock", "power", "per_watt"})
       record.declare(metrics().of("product", name));
-  for (const char* name : {"digest", "threads", "arithmetic", "size", "repetitions"})
-    record.declare_integers(name, {}, {});
+  for (const char* name : {"digest", "size", "repetitions"}) record.declare_integers(name, {}, {});
+  context.declare_arithmetic();
 }
 
 }  // namespace

@@ -132,8 +132,7 @@ class Alone {
     const bool whole = work_.preset.batch == planned_batch_;
     row.integers["digest"] = {whole ? *reference_ : results::no_digest};
     row.integers["sequences"] = {work_.preset.batch};
-    row.integers["threads"] = {static_cast<std::uint64_t>(context_.device.threads())};
-    row.integers["arithmetic"] = {context_.device.arithmetic()};
+    context_.tell_arithmetic(row);
     context_.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
   }
 
@@ -153,9 +152,8 @@ class Alone {
 void run_alone(const Case& c, Context& context) {
   for (const results::MetricSpec& m : metrics().all())
     if (m.operation == "alone") context.record.declare(m);
-  context.record.declare_integers("digest", {}, {});
-  for (const char* name : {"sequences", "threads", "arithmetic"})
-    context.record.declare_integers(name, {}, {});
+  for (const char* name : {"digest", "sequences"}) context.record.declare_integers(name, {}, {});
+  context.declare_arithmetic();
 
   Together together(context.node);
   std::optional<Alone> alone;

@@ -26,14 +26,13 @@ class Lockstep {
     StepLog::declare(context_.record);
     context_.record.declare_integers("digest_gradient", {"sample", "bucket"}, {0, names_.size()});
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
-    for (const char* name : {"threads", "arithmetic"}) context_.record.declare_integers(name, {}, {});
+    context_.declare_arithmetic();
     for (int step = 0; step < work_.steps; ++step)
       if (!train(step)) break;
     auto& row = log_.write(context_, static_cast<double>(work_.preset.tokens()));
     row.integers["digest_gradient"] = gradient_digests_;
     row.integers["digest_parameter"] = parameter_digests_;
-    row.integers["threads"] = {static_cast<std::uint64_t>(context_.device.threads())};
-    row.integers["arithmetic"] = {context_.device.arithmetic()};
+    context_.tell_arithmetic(row);
     std::string buckets;
     for (const Bucket& bucket : replica_.gpt().table().buckets())
       buckets += (buckets.empty() ? "" : ",") + bucket.name;

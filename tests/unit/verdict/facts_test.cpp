@@ -177,7 +177,23 @@ TEST(VerdictFacts, DigestsOfAnotherVectorUnitAreNotCompared) {
   add_digests(r, {5, 5, 5, 6});
   EXPECT_EQ(judge(r).state, "FAIL");
   first_case(r).arrays.push_back({"arithmetic", {"entity"}, {4}, std::vector<std::uint64_t>{7, 7, 7, 8}});
-  EXPECT_EQ(judge(r).state, "PASS");
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS");
+  const auto alone = std::find_if(v.findings.begin(), v.findings.end(),
+                                  [](const auto& f) { return f.kind == "uncovered" && f.suite == "gemm"; });
+  ASSERT_NE(alone, v.findings.end());
+  EXPECT_EQ(alone->severity, "INFO");
+  EXPECT_THAT(alone->text, testing::HasSubstr("digests of gemm: no other device computes with the same"));
+  EXPECT_THAT(alone->text,
+              testing::HasSubstr(r.entities[static_cast<std::size_t>(first_case(r).entity[3])].name));
+}
+
+TEST(VerdictFacts, DigestsOfEqualDevicesOrOfOneDeviceNeedNoNote) {
+  for (const int devices : {1, 4}) {
+    auto r = healthy(devices);
+    add_digests(r, std::vector<std::uint64_t>(static_cast<std::size_t>(devices), 5));
+    for (const auto& f : judge(r).findings) EXPECT_NE(f.kind, "uncovered") << f.text;
+  }
 }
 
 TEST(VerdictFacts, DigestOfSamplesLeavesOutWhatWasNotTaken) {
