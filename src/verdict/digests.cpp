@@ -3,7 +3,6 @@
 // when the same inputs are computed again. Where there is no majority that is asked for.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -61,8 +60,9 @@ struct Outcome {
       unsteady;  ///< gave another result for the same inputs; `expected` is the second one
   std::map<std::size_t, Wrong> outvoted;
   std::set<std::size_t> tied;
-  std::optional<std::size_t> alone;  ///< has a digest, and no other of its stratum is in the case
-  bool replayed = false;             ///< all that are tied computed again, and got what they had
+  std::string label;                  ///< of the stratum
+  std::vector<std::size_t> computed;  ///< have a digest
+  bool replayed = false;              ///< all that are tied computed again, and got what they had
 };
 
 /// What its inputs were drawn from, where the case tells: two runs with the same must have the same results.
@@ -205,8 +205,9 @@ std::vector<Outcome> outcomes(const Judgement& j, Misshapen&& misshapen) {
       if (second && !view.of_samples) continue;  // heard with the first
       for (const auto& [label, members] : equals_of(j, c)) {
         all.push_back(vote(j, c, view, members));
-        if (members.size() == 1 && c.entity.size() > 1 && has_digest(c, view, members.front()))
-          all.back().alone = members.front();
+        all.back().label = label;
+        for (const auto e : members)
+          if (has_digest(c, view, e)) all.back().computed.push_back(e);
       }
     }
   }
@@ -251,28 +252,37 @@ void tell_tie(Judgement& j, const Outcome& o) {
 }
 
 /// One note of each suite: a wrong result of these devices is not found.
-void tell_alone(Judgement& j, const std::string& suite, const std::set<std::int32_t>& rows) {
-  auto f = j.about(rows.size() == 1 ? *rows.begin() : -1, "INFO", "fact", "uncovered");
-  std::vector<std::string> names;
-  for (const std::int32_t row : rows) names.push_back(j.entities.name(row));
+void tell_alone(Judgement& j, const std::string& suite, const std::set<std::int32_t>& alone) {
+  const std::vector<std::int32_t> rows(alone.begin(), alone.end());
+  auto f = j.about(rows.size() == 1 ? rows.front() : -1, "INFO", "fact", "uncovered");
+  for (const std::int32_t row : rows) f.members.push_back(j.entities.name(row));
   f.suite = suite;
-  f.text = "digests of " + suite +
-           ": no other device computes with the same processor, threads and arithmetic as " + list(names) +
-           (rows.size() == 1 ? ", which is" : ", which are") + " compared with none";
-  j.add(std::move(f), std::vector<std::int32_t>(rows.begin(), rows.end()));
+  f.evidence = "/cases/" + suite;
+  f.text = "digests of " + suite + ": " + list(f.members) + (rows.size() == 1 ? " has" : " have") +
+           " no equal (processor, threads, math library, vector unit) and " +
+           (rows.size() == 1 ? "is" : "are") + " compared with none";
+  j.add(std::move(f), rows);
 }
 
 }  // namespace
 
 void judge_digests(Judgement& j) {
-  std::map<std::string, std::set<std::int32_t>> alone;
+  std::map<std::string, std::map<std::string, std::set<std::int32_t>>> computed;  // by suite and stratum
   for (const auto& o : outcomes(j, [&](const std::string& reason) { j.gap(reason); })) {
     tell_wrong(j, o, o.unsteady, " differs between two computations", ", then ");
     tell_wrong(j, o, o.outvoted, " differs from the majority", " instead of ");
     if (!o.tied.empty()) tell_tie(j, o);
-    if (o.alone) alone[o.c->suite].insert(o.c->entity[*o.alone]);
+    if (retest_number(o.c->name) > 0) continue;  // of some devices only
+    for (const auto e : o.computed) computed[o.c->suite][o.label].insert(o.c->entity[e]);
   }
-  for (const auto& [suite, rows] : alone) tell_alone(j, suite, rows);
+  for (const auto& [suite, strata] : computed) {
+    std::set<std::int32_t> all, alone;
+    for (const auto& [label, rows] : strata) {
+      all.insert(rows.begin(), rows.end());
+      if (rows.size() == 1) alone.insert(rows.begin(), rows.end());
+    }
+    if (all.size() > 1 && !alone.empty()) tell_alone(j, suite, alone);
+  }
 }
 
 std::vector<Retest> digest_retests(const Judgement& j) {

@@ -77,10 +77,12 @@ inline constexpr std::size_t network_pair_series = 2;
 // Retests: controls, nodes measured of a switch, samples.
 inline constexpr std::size_t network_least_controls = 8;
 inline constexpr std::size_t network_most_controls = 64;
-// Pairs without a suspect, below which weak suspects become controls.
-inline constexpr std::size_t network_least_free_pairs = 6;
 inline constexpr std::size_t network_leaf_ends = 16;
 inline constexpr int network_retest_samples = 30;
+// In a small network with fewer pairs without a suspect than this, suspects up to this deficit become
+// controls: a pair of two healthy nodes is rarely further off.
+inline constexpr std::size_t network_least_free_pairs = 6;
+inline constexpr double network_weak_suspect = 0.30;
 
 // Random groups: fewest nodes and draws that separate a slow node from the nodes in its groups.
 inline constexpr std::size_t collective_nodes = 8;
@@ -138,6 +140,7 @@ inline Json network_json() {
               {"least_controls", network_least_controls},
               {"most_controls", network_most_controls},
               {"least_free_pairs", network_least_free_pairs},
+              {"weak_suspect", network_weak_suspect},
               {"collective_nodes", collective_nodes},
               {"collective_draws", collective_draws},
               {"collective_rare_deficit", collective_rare_deficit},

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
+#include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
 
@@ -12,6 +14,48 @@ namespace {
 
 /// Paths, both ways counted, from which the upper quartile is one that no slow switch takes part in.
 constexpr std::size_t least_quartile = 8;
+
+/// What the ends send and receive, by the switch of the other end.
+class Traffic {
+ public:
+  explicit Traffic(const LinkSet& set) : set_(set), sent_(set.ends.size()), received_(set.ends.size()) {
+    const auto add = [&](int from, int to, double rate) {
+      if (std::isnan(rate)) return;
+      sent_[at(from)][set.ends[at(to)].leaf].push_back(rate);
+      received_[at(to)][set.ends[at(from)].leaf].push_back(rate);
+    };
+    for (const auto& p : set.pairs) {
+      add(p.a, p.b, p.ab);
+      add(p.b, p.a, p.ba);
+    }
+  }
+
+  /// How much slower an end is than the best below its switch, but for what crosses to switch `other`; 0
+  /// where that is no gross deficit: of four links between two switches of two nodes each, a slow node of
+  /// each slows three, and the path is not slow.
+  double lag(int end, bool sends, int other) {
+    const double own = elsewhere(end, sends, other);
+    const int leaf = set_.ends[at(end)].leaf;
+    const auto [known, fresh] = best_.try_emplace({leaf, sends, other}, own);
+    for (std::size_t e = 0; fresh && e < set_.ends.size(); ++e)
+      if (set_.ends[e].leaf == leaf)
+        known->second = std::fmax(known->second, elsewhere(static_cast<int>(e), sends, other));
+    const double lag = known->second - own;
+    return lag > -std::log1p(-constants::coarse_deficit) ? lag : 0;
+  }
+
+ private:
+  double elsewhere(int end, bool sends, int other) const {
+    std::vector<double> values;
+    for (const auto& [leaf, rates] : (sends ? sent_ : received_)[at(end)])
+      if (leaf != other) values.insert(values.end(), rates.begin(), rates.end());
+    return values.empty() ? results::not_taken : upper(std::move(values));
+  }
+
+  const LinkSet& set_;
+  std::vector<std::map<int, std::vector<double>>> sent_, received_;
+  std::map<std::tuple<int, bool, int>, double> best_;
+};
 
 }  // namespace
 
@@ -31,16 +75,18 @@ std::vector<LeafView> leaf_views(const LinkSet& set) {
 Paths slow_paths(const LinkSet& set, const std::vector<LeafView>& views) {
   std::map<std::pair<int, int>, std::vector<double>> rates;
   const bool few = set.leaves.size() < constants::network_deletion_population;
+  Traffic traffic(set);
   const auto add = [&](int from, int to, double rate) {
-    const LeafView &a = views[at(from)], &b = views[at(to)];
-    if (!std::isnan(rate) && a.several() && b.several() && (few || !a.told_apart() || !b.told_apart()))
-      rates[{from, to}].push_back(rate);
+    const int out = set.ends[at(from)].leaf, in = set.ends[at(to)].leaf;
+    const LeafView &a = views[at(out)], &b = views[at(in)];
+    if (std::isnan(rate) || !a.several() || !b.several() || (!few && a.told_apart() && b.told_apart()))
+      return;
+    rates[{out, in}].push_back(rate + std::max(traffic.lag(from, true, in), traffic.lag(to, false, out)));
   };
   for (const auto& p : set.pairs) {
     if (!set.crosses(p)) continue;
-    const int a = set.ends[at(p.a)].leaf, b = set.ends[at(p.b)].leaf;
-    add(a, b, p.ab);
-    add(b, a, p.ba);
+    add(p.a, p.b, p.ab);
+    add(p.b, p.a, p.ba);
   }
   Paths paths;
   std::vector<double> scores;

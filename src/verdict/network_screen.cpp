@@ -102,6 +102,7 @@ bool Screened::small() const { return units < constants::network_robust_populati
 
 std::vector<bool> no_controls(const Screened& screened) {
   std::vector<bool> apart(screened.suspects.size(), true);
+  if (!screened.small()) return apart;
   std::vector<std::size_t> weakest_first;
   double most = 0;
   for (std::size_t i = 0; i < apart.size(); ++i)
@@ -119,7 +120,10 @@ std::vector<bool> no_controls(const Screened& screened) {
         screened.set.pairs, [&](const Pair& p) { return !taken[at(p.a)] && !taken[at(p.b)]; }));
   };
   for (const std::size_t i : weakest_first) {
-    if (2 * screened.suspects[i].deficit > most || free_pairs() >= constants::network_least_free_pairs) break;
+    const double deficit = screened.suspects[i].deficit;
+    if (2 * deficit > most || deficit > -std::log1p(-constants::network_weak_suspect) ||
+        free_pairs() >= constants::network_least_free_pairs)
+      break;
     apart[i] = false;
   }
   return apart;

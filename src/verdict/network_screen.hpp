@@ -37,9 +37,9 @@ std::vector<Screened> screen(const Judgement& j, const Places& places);
 /// One finding `split`, INCONCLUSIVE, of each suite.
 void add_slower_servers(Judgement& j, const std::vector<Screened>& screened);
 
-/// Of each suspect, whether its ends may not be controls. All of them, where enough pairs without one are
-/// left; else without the weakest, while they are less than half as slow as the slowest: as controls they can
-/// only make a deficit smaller.
+/// Of each suspect, whether its ends are kept out of the controls: all, where enough pairs without a suspect
+/// are left. In a small network with fewer, the weakest become controls, which makes the deficits of the
+/// others smaller, never larger.
 std::vector<bool> no_controls(const Screened& screened);
 
 /// Ends of a leaf, node or end; both ends of a pair.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -99,6 +100,8 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
   Seen seen;
   if (s.place == PartKind::pair) {
     const auto& wanted = screened.set.pairs[at(s.index)];
+    // Measured as one of a slow end, it says nothing of itself.
+    if (retest.slow_end[at(wanted.a)] || retest.slow_end[at(wanted.b)]) return seen;
     for (const auto& p : retest.set.pairs)
       if (p.a == wanted.a && p.b == wanted.b)
         if (const double v = value(p, p.a, s.way) + explained_by_leaf(retest, p); !std::isnan(v))
@@ -251,9 +254,9 @@ bool beyond_its_leaf(const Screened& screened, const LinkRetest& retest, const S
   return deficit > constants::network_leaf_rest * most;
 }
 
-}  // namespace
-
-LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened) {
+/// With the suspects that are kept out of the controls.
+LinkRetest retest_with(const Judgement& j, const Places& places, const Screened& screened,
+                       std::vector<bool> apart) {
   LinkRetest retest;
   std::vector<int> rounds;
   retest.cases = retest_pairs(j, places, screened.set, retest.set, rounds);
@@ -261,7 +264,6 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   retest.slow_end = suspect;
   std::set<std::pair<int, int>> suspect_pairs;
   retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
-  const std::vector<bool> apart = no_controls(screened);
   for (std::size_t i = 0; i < apart.size(); ++i) {
     const SlowPlace& s = screened.suspects[i];
     if (!apart[i]) continue;
@@ -315,6 +317,17 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   });
   retest.less_paths = retest.set;
   shift_paths(retest.less_paths, retest.paths, 1);
+  retest.apart = std::move(apart);
+  return retest;
+}
+
+}  // namespace
+
+LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened) {
+  LinkRetest retest = retest_with(j, places, screened, no_controls(screened));
+  if (std::ranges::all_of(retest.apart, std::identity())) return retest;
+  retest.all_apart = std::make_shared<const LinkRetest>(
+      retest_with(j, places, screened, std::vector<bool>(retest.apart.size(), true)));
   return retest;
 }
 
@@ -322,6 +335,8 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
                           std::size_t candidates, std::size_t sets) {
   RetestResult c;
   if (retest.cases == 0) return c;
+  if (!retest.apart[static_cast<std::size_t>(&s - screened.suspects.data())])
+    return judge_retest(screened, *retest.all_apart, s, candidates, sets);
   const Seen seen = see(screened, retest, s);
   if (seen.values.empty()) return c;
   const auto ends = ends_of(screened.set, s);

@@ -2,6 +2,7 @@
 // Results of the retest cases (NAME.cK) for slow places of the network.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "verdict/network_paths.hpp"
@@ -20,6 +21,9 @@ struct LinkRetest {
   Paths paths;         ///< slow ones of the screening
   LinkSet less_paths;  ///< `set` without what these cost: for nodes and NICs
   int cases = 0;       ///< number of retest cases
+  std::vector<bool> apart;  ///< by suspect: no control here
+  /// In which all suspects are kept apart: for those that are controls here. Null where none is.
+  std::shared_ptr<const LinkRetest> all_apart;
 };
 LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened);
 

@@ -192,8 +192,9 @@ class Drawer {
     return partner;
   }
 
-  /// A new partner if there is one, else one not met in this retest, else one again. The search starts
-  /// elsewhere in each round; controls are left to each other while others are there.
+  /// A new partner if there is one, else one not met in this retest, else in every second round one again:
+  /// the other rounds are for the controls. The search starts elsewhere in each round; controls are left to
+  /// each other while others are there.
   int next_partner(int end, int round) const {
     const std::size_t n = pool_.size();
     const std::size_t start =
@@ -203,9 +204,10 @@ class Drawer {
     int best = -1, best_cost = 8;
     for (std::size_t k = 0; k < n && best_cost > 0; ++k) {
       const int other = pool_[(start + k) % n];
-      if (busy_[at(other)] || !compatible(end, other)) continue;
-      const int cost = (drawn_.contains(pairing(end, other)) ? 4 : 0) +
-                       (met_.contains(pairing(end, other)) ? 2 : 0) + (is_control_[at(other)] ? 1 : 0);
+      const bool again = drawn_.contains(pairing(end, other));
+      if (busy_[at(other)] || !compatible(end, other) || (again && round % 2 != 0)) continue;
+      const int cost =
+          (again ? 4 : 0) + (met_.contains(pairing(end, other)) ? 2 : 0) + (is_control_[at(other)] ? 1 : 0);
       if (cost >= best_cost) continue;
       best = other;
       best_cost = cost;
@@ -281,7 +283,7 @@ NetworkRetests network_retests(const Judgement& j) {
   std::vector<Retest>& units = out.asked;
   std::vector<Retest> pairs;
   for (std::size_t i = 0; i < screened.size(); ++i) {
-    std::vector<const network::SlowPlace*> wanted_units, wanted_pairs;
+    std::vector<const network::SlowPlace*> wanted_units, wanted_pairs, controls;
     if (assigned[i].empty()) continue;
     const LinkRetest retest = link_retest(j, places, screened[i]);
     const std::vector<bool> apart = no_controls(screened[i]);
@@ -292,10 +294,11 @@ NetworkRetests network_retests(const Judgement& j) {
             out.slow_ends.insert(screened[i].set.ends[at(end)].row);
         continue;
       }
-      // A control is measured again with all others.
-      if (!apart[static_cast<std::size_t>(s - screened[i].suspects.data())]) continue;
-      (s->place == PartKind::pair ? wanted_pairs : wanted_units).push_back(s);
+      const bool control = !apart[static_cast<std::size_t>(s - screened[i].suspects.data())];
+      (s->place == PartKind::pair ? wanted_pairs : control ? controls : wanted_units).push_back(s);
     }
+    // Beside other suspects they are measured as controls.
+    if (wanted_units.empty()) wanted_units = std::move(controls);
     // Asked twice and still without an answer: it cannot be had.
     if (retest.cases >= 2) continue;
     int number = retest.cases;
