@@ -214,7 +214,7 @@ class RunController final : public supervisor::Controller {
     return plan_.cases[static_cast<std::size_t>(case_index)].path();
   }
 
-  double phase_deadline_s(unsigned phase) const override {
+  double phase_deadline_s(unsigned phase, std::optional<double> usual_s) const override {
     // A prolog must not wait long; elsewhere a thousand ranks may take their time to start. Touching memory
     // is as slow as small pages of an old machine: 0.2 GB/s a node.
     const auto ranks = static_cast<double>(std::max(topology_.ranks.size(), launched_ranks()));
@@ -225,7 +225,9 @@ class RunController final : public supervisor::Controller {
     // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds
     // more.
     const double choosing = topology_.measures_gpus() ? 3 * (prepare_seconds(config_.level) + 5.0) : 0;
-    return patience + node_bytes / 2e8 + choosing;
+    const double at_most = patience + node_bytes / 2e8 + choosing;
+    // A rank that is far slower than most must leave time to measure the others.
+    return usual_s ? std::min(at_most, std::max(10.0 + 4 * *usual_s, 0.15 * plan_.budget_s)) : at_most;
   }
 
   // After an interruption of 3 s, TCP sends again 6.4 s after its first try; a busy host reports late. Only a

@@ -33,9 +33,9 @@ Collector::Collector(int ranks, Controller& controller, Send send, Tell tell, do
       send_(std::move(send)),
       tell_(std::move(tell)),
       ranks_(static_cast<std::size_t>(ranks)),
+      phases_{0, now, {}},
       begin_s_(now),
-      listened_at_s_(now),
-      phase_since_s_(now) {}
+      listened_at_s_(now) {}
 
 template <typename Predicate>
 bool Collector::all_active(Predicate&& predicate) const {
@@ -236,8 +236,7 @@ void Collector::begin_segment(double now) {
   for (Rank& r : ranks_) r.ready = false;
   state_ = State::starting;
   ready_at_s_ = 0;
-  phase_ = 0;
-  phase_since_s_ = now;
+  phases_ = {0, now, {}};
   send_all(MessageType::step, next_segment);
 }
 

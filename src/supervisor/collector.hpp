@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <functional>
 #include <set>
 #include <string>
@@ -129,11 +130,15 @@ class Collector {
   int stop_signal_ = 0;
   bool any_lost_ = false, idle_lost_ = false;
   std::string ready_text_;
-  unsigned phase_ = 0;
+  /// Before the first case.
+  struct Phases {
+    unsigned slowest = 0;  ///< of the ranks that take part
+    double since_s = 0;
+    std::array<double, phase_count + 1> most_began_s{};  ///< when most ranks began a phase; 0: not yet
+  } phases_;
   double shown_at_s_ = 0;  ///< when other hosts were last shown that the run lives
-  double begin_s_, listened_at_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0,
-                                                   case_since_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0,
-                                                   bye_at_s_ = 0;
+  double begin_s_, listened_at_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0, case_since_s_ = 0,
+                                   state_since_s_ = 0, stop_at_s_ = 0, bye_at_s_ = 0;
   std::string hang_what_, why_;
   std::vector<int> at_fault_;
 };

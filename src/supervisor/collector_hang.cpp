@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "supervisor/collector.hpp"
@@ -55,18 +58,32 @@ void Collector::check_silence(double now, double limit_s) {
 
 /// Before the first case: the slowest rank's phase has its own time.
 void Collector::check_phase(double now) {
-  unsigned slowest = static_cast<unsigned>(Phase::waiting);
-  for (const Rank& r : ranks_)
-    if (!r.out && !r.ready)
-      slowest = std::min(slowest, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
-  if (slowest != phase_) {
-    phase_ = slowest;
-    phase_since_s_ = now;
+  constexpr auto done = static_cast<unsigned>(Phase::waiting);
+  unsigned slowest = done;
+  std::array<std::size_t, phase_count + 1> in_phase{};
+  for (const Rank& r : ranks_) {
+    if (r.out) continue;
+    const unsigned phase =
+        r.ready ? done : std::min(done, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
+    slowest = std::min(slowest, phase);
+    ++in_phase[phase];
   }
-  const double limit = controller_.phase_deadline_s(phase_);
-  if (now - phase_since_s_ > limit)
-    begin_trace(now, fmt::format("did not complete {} within {:.0f} s", to_string(static_cast<Phase>(phase_)),
-                                 limit));
+  const std::size_t all = std::accumulate(in_phase.begin(), in_phase.end(), std::size_t{0});
+  std::size_t began = all;
+  for (unsigned phase = 0; phase <= done && 2 * began > all; began -= in_phase[phase++])
+    if (phases_.most_began_s[phase] == 0) phases_.most_began_s[phase] = now;
+  if (slowest != phases_.slowest) {
+    phases_.slowest = slowest;
+    phases_.since_s = now;
+  }
+  const double next_began_s = phases_.most_began_s[phases_.slowest + 1];
+  const auto usual_s =
+      next_began_s > 0 ? std::optional(next_began_s - phases_.most_began_s[phases_.slowest]) : std::nullopt;
+  const double limit = controller_.phase_deadline_s(phases_.slowest, usual_s);
+  if (now - phases_.since_s > limit)
+    begin_trace(now, fmt::format("did not complete {} within {:.0f} s{}",
+                                 to_string(static_cast<Phase>(phases_.slowest)), limit,
+                                 usual_s ? fmt::format(" (most ranks: {:.0f} s)", *usual_s) : ""));
 }
 
 void Collector::check_time(double now) {
@@ -94,7 +111,7 @@ std::vector<int> Collector::missing() const {
     const Rank& r = ranks_[i];
     const bool behind =
         ready_at_s_ == 0
-            ? !r.ready && static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch) <= phase_
+            ? !r.ready && static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch) <= phases_.slowest
             : !r.has_record;
     if (!r.out && behind) out.push_back(static_cast<int>(i));
   }

@@ -2,6 +2,7 @@
 // What the collector does with results. Implemented above (run/controller), called in rank 0's supervisor.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,8 +65,9 @@ class Controller {
   virtual std::string complaint(int rank) const = 0;
   /// Name of a case in messages.
   virtual std::string case_name(int case_index) const = 0;
-  /// Seconds that a phase before the first case may take, by its place in supervisor::Phase.
-  virtual double phase_deadline_s(unsigned phase) const = 0;
+  /// Seconds that a phase before the first case may take, by its place in supervisor::Phase. `usual_s`: what
+  /// most ranks took for it, if they have.
+  virtual double phase_deadline_s(unsigned phase, std::optional<double> usual_s) const = 0;
   /// A supervisor reports twice a second. Seconds without a report after which its host counts as dead or cut
   /// off.
   virtual double silence_s() const = 0;

@@ -93,7 +93,7 @@ class Timing final : public Controller {
   void discard() noexcept override {}
   std::string complaint(int) const override { return {}; }
   std::string case_name(int index) const override { return "case " + std::to_string(index); }
-  double phase_deadline_s(unsigned) const override { return 300; }
+  double phase_deadline_s(unsigned, std::optional<double>) const override { return 300; }
   double silence_s() const override { return 15; }
   double standstill_s() const override { return 8; }
   std::string directories(int) const override { return {}; }

@@ -74,7 +74,9 @@ class Watched final : public supervisor::Controller {
   void discard() noexcept override { inner_->discard(); }
   std::string complaint(int rank) const override { return inner_->complaint(rank); }
   std::string case_name(int index) const override { return inner_->case_name(index); }
-  double phase_deadline_s(unsigned phase) const override { return inner_->phase_deadline_s(phase); }
+  double phase_deadline_s(unsigned phase, std::optional<double> usual_s) const override {
+    return inner_->phase_deadline_s(phase, usual_s);
+  }
   double silence_s() const override { return inner_->silence_s(); }
   double standstill_s() const override { return inner_->standstill_s(); }
   std::string directories(int index) const override { return inner_->directories(index); }

@@ -235,6 +235,20 @@ TEST_F(CollectorTest, MpiInitHasADeadline) {
   EXPECT_EQ(collector.code(), 3);
 }
 
+TEST_F(CollectorTest, ARankThatIsFarSlowerThanMostHasAShorterDeadline) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
+  Snapshot prepares, beyond;
+  prepares.phase = Phase::memory;
+  beyond.phase = Phase::waiting;
+  pass(3, {{0, prepares}, {1, prepares}, {2, prepares}, {3, prepares}});
+  pass(8, {{0, prepares}, {1, beyond}, {2, beyond}, {3, beyond}});
+  EXPECT_THAT(told, IsEmpty());
+  pass(6, {{0, prepares}, {1, beyond}, {2, beyond}, {3, beyond}});
+  ASSERT_FALSE(told.empty());
+  EXPECT_THAT(told[0], ::testing::ContainsRegex(
+                           "rank 0 on node00 .*preparation of memory within 1[234] s .most ranks: 3 s"));
+}
+
 TEST_F(CollectorTest, ARankThatNeverComesIsNamed) {
   for (int r = 0; r < 3; ++r) collector.connected(r, "node00", now);
   Snapshot in_init;
