@@ -219,7 +219,8 @@ class RunController final : public supervisor::Controller {
     // is as slow as small pages of an old machine: 0.2 GB/s a node.
     const auto ranks = static_cast<double>(std::max(topology_.ranks.size(), launched_ranks()));
     const double patience = config_.level == Level::smoke ? 10.0 + 0.1 * ranks : 60.0 + 0.1 * ranks;
-    if (phase != static_cast<unsigned>(supervisor::Phase::memory)) return patience;
+    const bool memory = phase == static_cast<unsigned>(supervisor::Phase::memory);
+    if (!memory && phase != static_cast<unsigned>(supervisor::Phase::suites)) return patience;
     const double node_bytes =
         static_cast<double>(plan_.arena_bytes) * (topology_.ranks.empty() ? 1 : topology_.max_local_size());
     // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds
@@ -227,7 +228,8 @@ class RunController final : public supervisor::Controller {
     const double choosing = topology_.measures_gpus() ? 3 * (prepare_seconds(config_.level) + 5.0) : 0;
     const double at_most = patience + node_bytes / 2e8 + choosing;
     // A rank that is far slower than most must leave time to measure the others.
-    return usual_s ? std::min(at_most, std::max(10.0 + 4 * *usual_s, 0.15 * plan_.budget_s)) : at_most;
+    return memory && usual_s ? std::min(at_most, std::max(10.0 + 4 * *usual_s, 0.15 * plan_.budget_s))
+                             : at_most;
   }
 
   // After an interruption of 3 s, TCP sends again 6.4 s after its first try; a busy host reports late. Only a

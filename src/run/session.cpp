@@ -109,6 +109,7 @@ class Session {
       if (!device_) device_ = make_device(job_.topology, devices_.look);
       device_->reserve(plan_.arena_bytes);
     });
+    link_.enter(supervisor::Phase::suites);
     // What follows needs the memory of all of them.
     const bool all = world().max(failed ? 1.0 : 0.0) == 0;
     device_s_ = now_s() - begin;
@@ -299,7 +300,7 @@ std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
         ended = e;
       }
     }
-    link.enter(supervisor::Phase::memory);  // those who rest wait for the others
+    link.enter(supervisor::Phase::suites);  // ranks that take no part wait for the others
     if (devices.leave_out(failed, ended.has_value())) continue;
     if (ended) throw Error(*ended);
     return session;

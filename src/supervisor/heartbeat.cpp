@@ -16,6 +16,7 @@ const char* to_string(Phase phase) noexcept {
     case Phase::mpi_init: return "MPI_Init";
     case Phase::discovery: return "discovery of the machine";
     case Phase::memory: return "preparation of memory";
+    case Phase::suites: return "preparation of the suites";
     case Phase::waiting: return "waiting for the next case";
     case Phase::running: return "a case";
     case Phase::ending: return "the end of the program";

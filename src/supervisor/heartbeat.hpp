@@ -10,7 +10,7 @@
 
 namespace assay::supervisor {
 
-enum class Phase : std::uint32_t { launch, mpi_init, discovery, memory, waiting, running, ending };
+enum class Phase : std::uint32_t { launch, mpi_init, discovery, memory, suites, waiting, running, ending };
 inline constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::ending) + 1;
 const char* to_string(Phase phase) noexcept;
 

@@ -239,7 +239,7 @@ TEST_F(CollectorTest, ARankThatIsFarSlowerThanMostHasAShorterDeadline) {
   for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
   Snapshot prepares, beyond;
   prepares.phase = Phase::memory;
-  beyond.phase = Phase::waiting;
+  beyond.phase = Phase::suites;
   pass(3, {{0, prepares}, {1, prepares}, {2, prepares}, {3, prepares}});
   pass(8, {{0, prepares}, {1, beyond}, {2, beyond}, {3, beyond}});
   EXPECT_THAT(told, IsEmpty());
