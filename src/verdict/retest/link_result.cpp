@@ -254,30 +254,38 @@ bool beyond_its_leaf(const Screened& screened, const LinkRetest& retest, const S
   return deficit > constants::network_leaf_rest * most;
 }
 
+/// Fills in what is kept out of the controls; returns the ends, and the pairs into `pairs`.
+std::vector<bool> keep_apart(const Screened& screened, LinkRetest& retest,
+                             std::set<std::pair<int, int>>& pairs) {
+  std::vector<bool> ends(retest.set.ends.size(), false);
+  retest.slow_end = ends;
+  retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
+  for (std::size_t i = 0; i < retest.apart.size(); ++i) {
+    const SlowPlace& s = screened.suspects[i];
+    if (!retest.apart[i]) continue;
+    if (s.place == PartKind::leaf) retest.leaf_deficit[at(s.index)] = s.deficit;
+    if (s.place == PartKind::pair) {
+      const auto& p = screened.set.pairs[at(s.index)];
+      pairs.insert({p.a, p.b});
+      continue;
+    }
+    for (const int end : ends_of(screened.set, s)) {
+      ends[at(end)] = true;
+      if (s.place != PartKind::leaf) retest.slow_end[at(end)] = true;
+    }
+  }
+  return ends;
+}
+
 /// With the suspects that are kept out of the controls.
 LinkRetest retest_with(const Judgement& j, const Places& places, const Screened& screened,
                        std::vector<bool> apart) {
   LinkRetest retest;
+  retest.apart = std::move(apart);
   std::vector<int> rounds;
   retest.cases = retest_pairs(j, places, screened.set, retest.set, rounds);
-  std::vector<bool> suspect(retest.set.ends.size(), false);
-  retest.slow_end = suspect;
   std::set<std::pair<int, int>> suspect_pairs;
-  retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
-  for (std::size_t i = 0; i < apart.size(); ++i) {
-    const SlowPlace& s = screened.suspects[i];
-    if (!apart[i]) continue;
-    if (s.place == PartKind::leaf) retest.leaf_deficit[at(s.index)] = s.deficit;
-    if (s.place == PartKind::pair) {
-      const auto& p = screened.set.pairs[at(s.index)];
-      suspect_pairs.insert({p.a, p.b});
-    } else {
-      for (const int end : ends_of(screened.set, s)) {
-        suspect[at(end)] = true;
-        if (s.place != PartKind::leaf) retest.slow_end[at(end)] = true;
-      }
-    }
-  }
+  const std::vector<bool> suspect = keep_apart(screened, retest, suspect_pairs);
   const auto is_control = [&](const Pair& p) {
     return !suspect[at(p.a)] && !suspect[at(p.b)] && !suspect_pairs.contains({p.a, p.b});
   };
@@ -317,7 +325,6 @@ LinkRetest retest_with(const Judgement& j, const Places& places, const Screened&
   });
   retest.less_paths = retest.set;
   shift_paths(retest.less_paths, retest.paths, 1);
-  retest.apart = std::move(apart);
   return retest;
 }
 
