@@ -226,10 +226,10 @@ class RunController final : public supervisor::Controller {
     // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds
     // more.
     const double choosing = topology_.measures_gpus() ? 3 * (prepare_seconds(config_.level) + 5.0) : 0;
-    const double at_most = patience + node_bytes / 2e8 + choosing;
+    if (!memory) return patience + choosing;
+    const double at_most = patience + node_bytes / 2e8;
     // A rank that is far slower than most must leave time to measure the others.
-    return memory && usual_s ? std::min(at_most, std::max(10.0 + 4 * *usual_s, 0.15 * plan_.budget_s))
-                             : at_most;
+    return usual_s ? std::min(at_most, std::max(10.0 + 4 * *usual_s, 0.15 * plan_.budget_s)) : at_most;
   }
 
   // After an interruption of 3 s, TCP sends again 6.4 s after its first try; a busy host reports late. Only a

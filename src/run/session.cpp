@@ -300,7 +300,7 @@ std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
         ended = e;
       }
     }
-    link.enter(supervisor::Phase::suites);  // ranks that take no part wait for the others
+    link.enter(session ? supervisor::Phase::suites : supervisor::Phase::waiting);
     if (devices.leave_out(failed, ended.has_value())) continue;
     if (ended) throw Error(*ended);
     return session;

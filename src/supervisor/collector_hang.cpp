@@ -66,7 +66,8 @@ void Collector::check_phase(double now) {
     const unsigned phase =
         r.ready ? done : std::min(done, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
     slowest = std::min(slowest, phase);
-    ++in_phase[phase];
+    // Not ready and waiting: it takes no part, and had nothing to prepare.
+    if (r.ready || phase != done) ++in_phase[phase];
   }
   const std::size_t all = std::accumulate(in_phase.begin(), in_phase.end(), std::size_t{0});
   std::size_t began = all;

@@ -60,9 +60,9 @@ struct Outcome {
       unsteady;  ///< gave another result for the same inputs; `expected` is the second one
   std::map<std::size_t, Wrong> outvoted;
   std::set<std::size_t> tied;
-  std::string label;                  ///< of the stratum
-  std::vector<std::size_t> computed;  ///< have a digest
-  bool replayed = false;              ///< all that are tied computed again, and got what they had
+  std::string label;                 ///< of the stratum
+  std::vector<std::size_t> members;  ///< of it
+  bool replayed = false;             ///< all that are tied computed again, and got what they had
 };
 
 /// What its inputs were drawn from, where the case tells: two runs with the same must have the same results.
@@ -114,17 +114,11 @@ std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view
   return replayed;
 }
 
-/// Whether an entity computed the digest of a column; of any column.
+/// Whether an entity computed the digest of a column.
 bool has_digest(const CaseData& c, const DigestView& view, std::size_t e, std::size_t column) {
   const bool taken = e >= c.count.size() ||
                      (view.per_sample ? static_cast<std::int64_t>(column) < c.count[e] : c.count[e] > 0);
   return taken && view.at(e, column) != results::no_digest;
-}
-
-bool has_digest(const CaseData& c, const DigestView& view, std::size_t e) {
-  for (std::size_t column = 0; column < view.columns(); ++column)
-    if (has_digest(c, view, e, column)) return true;
-  return false;
 }
 
 /// Votes column by column among `members` (entity positions of one stratum).
@@ -206,8 +200,7 @@ std::vector<Outcome> outcomes(const Judgement& j, Misshapen&& misshapen) {
       for (const auto& [label, members] : equals_of(j, c)) {
         all.push_back(vote(j, c, view, members));
         all.back().label = label;
-        for (const auto e : members)
-          if (has_digest(c, view, e)) all.back().computed.push_back(e);
+        all.back().members = members;
       }
     }
   }
@@ -258,24 +251,24 @@ void tell_alone(Judgement& j, const std::string& suite, const std::set<std::int3
   for (const std::int32_t row : rows) f.members.push_back(j.entities.name(row));
   f.suite = suite;
   f.evidence = "/cases/" + suite;
-  f.text = "digests of " + suite + ": " + list(f.members) + (rows.size() == 1 ? " has" : " have") +
-           " no equal (processor, threads, math library, vector unit) and " +
-           (rows.size() == 1 ? "is" : "are") + " compared with none";
+  f.text = list(f.members) + (rows.size() == 1 ? " has" : " have") +
+           " no equal (processor, threads, math library, vector unit): digests of " + suite +
+           " that depend on these are compared with none";
   j.add(std::move(f), rows);
 }
 
 }  // namespace
 
 void judge_digests(Judgement& j) {
-  std::map<std::string, std::map<std::string, std::set<std::int32_t>>> computed;  // by suite and stratum
+  std::map<std::string, std::map<std::string, std::set<std::int32_t>>> compared;  // by suite and stratum
   for (const auto& o : outcomes(j, [&](const std::string& reason) { j.gap(reason); })) {
     tell_wrong(j, o, o.unsteady, " differs between two computations", ", then ");
     tell_wrong(j, o, o.outvoted, " differs from the majority", " instead of ");
     if (!o.tied.empty()) tell_tie(j, o);
     if (retest_number(o.c->name) > 0) continue;  // of some devices only
-    for (const auto e : o.computed) computed[o.c->suite][o.label].insert(o.c->entity[e]);
+    for (const auto e : o.members) compared[o.c->suite][o.label].insert(o.c->entity[e]);
   }
-  for (const auto& [suite, strata] : computed) {
+  for (const auto& [suite, strata] : compared) {
     std::set<std::int32_t> all, alone;
     for (const auto& [label, rows] : strata) {
       all.insert(rows.begin(), rows.end());

@@ -45,16 +45,26 @@ class Traffic {
   }
 
  private:
-  double elsewhere(int end, bool sends, int other) const {
-    std::vector<double> values;
-    for (const auto& [leaf, rates] : (sends ? sent_ : received_)[at(end)])
+  /// Across to third switches, or below its own where there is none: what stays below is not slowed by an
+  /// uplink.
+  double elsewhere(int end, bool sends, int other) {
+    const auto [known, fresh] = elsewhere_.try_emplace({end, sends, other}, results::not_taken);
+    if (!fresh) return known->second;
+    const int own = set_.ends[at(end)].leaf;
+    std::vector<double> across, below;
+    for (const auto& [leaf, rates] : (sends ? sent_ : received_)[at(end)]) {
+      auto& values = leaf == own ? below : across;
       if (leaf != other) values.insert(values.end(), rates.begin(), rates.end());
-    return values.empty() ? results::not_taken : upper(std::move(values));
+    }
+    auto& values = across.empty() ? below : across;
+    if (!values.empty()) known->second = upper(std::move(values));
+    return known->second;
   }
 
   const LinkSet& set_;
   std::vector<std::map<int, std::vector<double>>> sent_, received_;
-  std::map<std::tuple<int, bool, int>, double> best_;
+  std::map<std::tuple<int, bool, int>, double> elsewhere_;  // by end
+  std::map<std::tuple<int, bool, int>, double> best_;       // by switch
 };
 
 }  // namespace
@@ -75,13 +85,19 @@ std::vector<LeafView> leaf_views(const LinkSet& set) {
 Paths slow_paths(const LinkSet& set, const std::vector<LeafView>& views) {
   std::map<std::pair<int, int>, std::vector<double>> rates;
   const bool few = set.leaves.size() < constants::network_deletion_population;
-  Traffic traffic(set);
+  struct Crossing {
+    int from, to;
+    double rate;
+  };
+  std::vector<Crossing> crossings;
+  std::vector<double> usual;
   const auto add = [&](int from, int to, double rate) {
     const int out = set.ends[at(from)].leaf, in = set.ends[at(to)].leaf;
     const LeafView &a = views[at(out)], &b = views[at(in)];
     if (std::isnan(rate) || !a.several() || !b.several() || (!few && a.told_apart() && b.told_apart()))
       return;
-    rates[{out, in}].push_back(rate + std::max(traffic.lag(from, true, in), traffic.lag(to, false, out)));
+    crossings.push_back({from, to, rate});
+    usual.push_back(rate);
   };
   for (const auto& p : set.pairs) {
     if (!set.crosses(p)) continue;
@@ -89,9 +105,17 @@ Paths slow_paths(const LinkSet& set, const std::vector<LeafView>& views) {
     add(p.b, p.a, p.ba);
   }
   Paths paths;
+  if (crossings.empty()) return paths;
+  // What a slow node takes is not the path's. No link counts as faster than is usual by that.
+  const double most = upper(std::move(usual));
+  Traffic traffic(set);
+  for (const Crossing& c : crossings) {
+    const int out = set.ends[at(c.from)].leaf, in = set.ends[at(c.to)].leaf;
+    const double lag = std::max(traffic.lag(c.from, true, in), traffic.lag(c.to, false, out));
+    rates[{out, in}].push_back(std::max(c.rate, std::min(c.rate + lag, most)));
+  }
   std::vector<double> scores;
   for (const auto& [path, values] : rates) scores.push_back(paths[path] = upper(values));
-  if (scores.empty()) return paths;
   // One of three switches slows four of six paths.
   const double reference =
       scores.size() < least_quartile ? *std::max_element(scores.begin(), scores.end()) : upper(scores);

@@ -113,11 +113,19 @@ std::vector<bool> no_controls(const Screened& screened) {
   std::ranges::sort(weakest_first, {}, [&](std::size_t i) { return screened.suspects[i].deficit; });
   const auto free_pairs = [&] {
     std::vector<bool> taken(screened.set.ends.size(), false);
-    for (const std::size_t i : weakest_first)
-      if (apart[i])
-        for (const int end : ends_of(screened.set, screened.suspects[i])) taken[at(end)] = true;
-    return static_cast<std::size_t>(std::ranges::count_if(
-        screened.set.pairs, [&](const Pair& p) { return !taken[at(p.a)] && !taken[at(p.b)]; }));
+    std::set<std::pair<int, int>> suspects, free;
+    for (std::size_t i = 0; i < apart.size(); ++i) {
+      const SlowPlace& s = screened.suspects[i];
+      const auto ends = apart[i] ? ends_of(screened.set, s) : std::vector<int>();
+      if (s.place == PartKind::pair)
+        suspects.insert(std::minmax(ends[0], ends[1]));
+      else
+        for (const int end : ends) taken[at(end)] = true;
+    }
+    for (const Pair& p : screened.set.pairs)
+      if (!taken[at(p.a)] && !taken[at(p.b)] && !suspects.contains(std::minmax(p.a, p.b)))
+        free.insert(std::minmax(p.a, p.b));
+    return free.size();
   };
   for (const std::size_t i : weakest_first) {
     const double deficit = screened.suspects[i].deficit;

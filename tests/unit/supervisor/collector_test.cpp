@@ -249,6 +249,16 @@ TEST_F(CollectorTest, ARankThatIsFarSlowerThanMostHasAShorterDeadline) {
                            "rank 0 on node00 .*preparation of memory within 1[234] s .most ranks: 3 s"));
 }
 
+TEST_F(CollectorTest, RanksThatTakeNoPartSayNothingOfTheUsualTime) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
+  Snapshot prepares, rests;
+  rests.phase = Phase::waiting;
+  pass(3, {{0, prepares}, {1, rests}, {2, rests}, {3, rests}});
+  prepares.phase = Phase::memory;
+  pass(19, {{0, prepares}, {1, rests}, {2, rests}, {3, rests}});
+  EXPECT_THAT(told, IsEmpty());
+}
+
 TEST_F(CollectorTest, ARankThatNeverComesIsNamed) {
   for (int r = 0; r < 3; ++r) collector.connected(r, "node00", now);
   Snapshot in_init;

@@ -185,8 +185,9 @@ TEST(VerdictFacts, DigestsOfAnotherVectorUnitAreNotCompared) {
   EXPECT_EQ(alone->severity, "INFO");
   const auto& name = r.entities[static_cast<std::size_t>(first_case(r).entity[3])].name;
   EXPECT_EQ(alone->text,
-            "digests of gemm: " + name +
-                " has no equal (processor, threads, math library, vector unit) and is compared with none");
+            name +
+                " has no equal (processor, threads, math library, vector unit): digests of gemm that "
+                "depend on these are compared with none");
 }
 
 TEST(VerdictFacts, DigestsOfEqualDevicesOrOfOneDeviceNeedNoNote) {

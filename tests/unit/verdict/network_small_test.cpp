@@ -164,7 +164,8 @@ TEST(VerdictNetwork, WeakSuspectsDoNotHideASlowNicOfAFewNodes) {
     const auto v = retested(r, spec);
     for (const auto& f : v.findings) {
       EXPECT_TRUE(f.severity != "FAIL" || f.name == "sim03") << spec.seed << ": " << f.text;
-      EXPECT_TRUE(f.severity != "WARN" || f.level == "switch") << spec.seed << ": " << f.text;
+      EXPECT_TRUE(f.severity != "WARN" || f.level == "switch" || f.name == "sim04" || f.name == "sim05")
+          << spec.seed << ": " << f.text;
     }
     EXPECT_EQ(worst(v).severity, "FAIL") << spec.seed;
   }
