@@ -286,7 +286,6 @@ NetworkRetests network_retests(const Judgement& j) {
     std::vector<const network::SlowPlace*> wanted_units, wanted_pairs, controls;
     if (assigned[i].empty()) continue;
     const LinkRetest retest = link_retest(j, places, screened[i]);
-    const std::vector<bool> apart = no_controls(screened[i]);
     for (const auto* s : assigned[i]) {
       if (const auto result = judge_retest(screened[i], retest, *s, 1); result.measured) {
         if (result.slower && s->place != PartKind::pair)
@@ -294,7 +293,7 @@ NetworkRetests network_retests(const Judgement& j) {
             out.slow_ends.insert(screened[i].set.ends[at(end)].row);
         continue;
       }
-      const bool control = !apart[static_cast<std::size_t>(s - screened[i].suspects.data())];
+      const bool control = !retest.apart[static_cast<std::size_t>(s - screened[i].suspects.data())];
       (s->place == PartKind::pair ? wanted_pairs : control ? controls : wanted_units).push_back(s);
     }
     // Beside other suspects they are measured as controls.

@@ -12,6 +12,7 @@
 #include "simulate/schedule.hpp"
 #include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay::network_rig {
 
@@ -60,6 +61,14 @@ inline results::Results screened(const Spec& spec) {
   r.inventory["nic"].number.clear();
   r.info.injected = false;
   return r;
+}
+
+/// The retests that links are asked for.
+inline std::vector<verdict::Retest> wanted_of(const results::Results& r) {
+  const auto options = verdict::options_from(r);
+  verdict::Judgement j(r, options);
+  verdict::collect_series(j);
+  return verdict::network_retests(j).asked;
 }
 
 /// Measures again what is asked for until nothing is, judges.

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "tests/unit/verdict/network_rig.hpp"
-#include "verdict/retest/candidates.hpp"
 
 namespace assay {
 namespace {
@@ -204,11 +203,8 @@ bool two_links_of_a_node(bool one_end_of_a_node) {
             pairs.try_emplace({c.source[row], c.destination[row]}, pairs.size()).first->second);
     }
   }
-  const auto options = verdict::options_from(r);
-  verdict::Judgement j(r, options);
-  verdict::collect_series(j);
   bool two = false;
-  for (const auto& retest : verdict::network_retests(j).asked)
+  for (const auto& retest : wanted_of(r))
     for (const auto& round : retest.rounds) {
       std::set<std::int32_t> nodes;
       for (const auto& link : round)

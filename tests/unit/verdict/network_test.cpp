@@ -4,7 +4,6 @@
 #include <set>
 
 #include "tests/unit/verdict/network_rig.hpp"
-#include "verdict/retest/candidates.hpp"
 
 namespace assay {
 namespace {
@@ -114,13 +113,6 @@ TEST(VerdictNetwork, WithoutTopologyNoLeafIsNamed) {
   EXPECT_EQ(worst(v).level, "cluster");
   EXPECT_EQ(accused(v).size(), 1U);
   EXPECT_GE(worst(v).members.size(), 30U);
-}
-
-std::vector<verdict::Retest> wanted_of(const results::Results& r) {
-  const auto options = verdict::options_from(r);
-  verdict::Judgement j(r, options);
-  verdict::collect_series(j);
-  return verdict::network_retests(j).asked;
 }
 
 TEST(VerdictNetwork, NumbersBesideTheRatesOfLinksAreCollectedWhereTheyAreRead) {
