@@ -8,6 +8,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict::network {
 namespace {
@@ -41,7 +42,7 @@ class Traffic {
       if (set_.ends[e].leaf == leaf)
         known->second = std::fmax(known->second, elsewhere(static_cast<int>(e), sends, other));
     const double lag = known->second - own;
-    return lag > -std::log1p(-constants::coarse_deficit) ? lag : 0;
+    return lag > log_deficit(constants::coarse_deficit) ? lag : 0;
   }
 
  private:

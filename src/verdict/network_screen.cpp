@@ -12,6 +12,7 @@
 #include "verdict/agreement.hpp"
 #include "verdict/network_claims.hpp"
 #include "verdict/network_constants.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict::network {
 namespace {
@@ -129,7 +130,7 @@ std::vector<bool> no_controls(const Screened& screened) {
   };
   for (const std::size_t i : weakest_first) {
     const double deficit = screened.suspects[i].deficit;
-    if (2 * deficit > most || deficit > -std::log1p(-constants::network_weak_suspect) ||
+    if (2 * deficit > most || deficit > log_deficit(constants::network_weak_suspect) ||
         free_pairs() >= constants::network_least_free_pairs)
       break;
     apart[i] = false;

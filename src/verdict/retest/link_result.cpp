@@ -13,6 +13,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict::network {
 namespace {
@@ -192,7 +193,7 @@ void by_separation(const Screened& screened, const LinkRetest& retest, const See
   const auto [lowest, highest] = std::minmax_element(seen.values.begin(), seen.values.end());
   c.deficit = median(all) - median(seen.values);
   c.low = c.sure = *worst - *highest;
-  const double gross = -std::log1p(-constants::coarse_deficit);
+  const double gross = log_deficit(constants::coarse_deficit);
   if (const double beside_one = worst_beside_one(retest) - *highest; beside_one > gross)
     c.low = c.sure = beside_one;
   c.high = *best - *lowest;
