@@ -36,8 +36,8 @@ struct Config {
   std::string only,
       exclude;         ///< nodes that take part, or do not: host lists as typed; `exclude` may name a file
   std::string resume;  ///< what to go on with: a partial directory, or a results file; empty = a new run
-  std::uint64_t resumed_memory_bytes =
-      0;  ///< the memory per rank that the resumed run agreed on; 0 = a new run
+  /// Memory per rank: of the resumed run, or what the ranks can have in time; 0 = by the topology alone.
+  std::uint64_t agreed_memory_bytes = 0;
   bool force = false;
   std::uint64_t seed = 0;  ///< resolved on rank 0 when not given
   bool seed_given = false;

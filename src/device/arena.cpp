@@ -3,12 +3,16 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "base/bounds.hpp"
 #include "base/cgroup.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
 
@@ -17,13 +21,36 @@ namespace assay {
 void Arena::release() noexcept {
   if (base_ != nullptr) munmap(base_, size_);
   base_ = nullptr;
-  size_ = 0;
+  size_ = touched_ = 0;
 }
 
 void Arena::reserve(std::size_t bytes, Team& team) {
-  if (bytes <= size_) return;
-  release();
+  reserve_until(bytes, std::numeric_limits<double>::infinity(), team);
+}
+
+std::size_t Arena::reserve_until(std::size_t bytes, double until_s, Team& team) {
   const auto threads = static_cast<std::size_t>(team.size());
+  if (bytes > size_) map(bytes, threads);
+  // Whole rounds of all threads, so that each granule is touched by its owner. Without a limit all at once.
+  constexpr std::size_t least_step = std::size_t{16} << 20;
+  const std::size_t round = granule_bytes * threads;
+  const std::size_t step = std::isinf(until_s) ? size_ : (least_step + round - 1) / round * round;
+  while (touched_ < bytes && (touched_ == 0 || now_s() < until_s)) {
+    std::byte* const begin = base_ + touched_;
+    const std::size_t length = std::min(step, size_ - touched_);
+    team.run([&](int thread) noexcept {
+      for_share(begin, length, 1, thread, team.size(), false, [&](std::size_t from, std::size_t to) noexcept {
+        for (std::size_t i = from; i < to; i += 4096)
+          *const_cast<volatile std::byte*>(begin + i) = std::byte{0};
+      });
+    });
+    touched_ += length;
+  }
+  return touched_;
+}
+
+void Arena::map(std::size_t bytes, std::size_t threads) {
+  release();
   const std::size_t size = (bytes + granule_bytes - 1) / granule_bytes * granule_bytes;
   const std::size_t alignment = granule_bytes * threads;
   const std::size_t available = available_memory_bytes();
@@ -50,12 +77,6 @@ void Arena::reserve(std::size_t bytes, Team& team) {
   // Fewer, larger pages: less time to touch, fewer misses of the address translation. Refusal costs only
   // speed.
   madvise(base_, size_, MADV_HUGEPAGE);
-  team.run([&](int thread) noexcept {
-    for_share(base_, size_, 1, thread, team.size(), false, [&](std::size_t from, std::size_t to) noexcept {
-      for (std::size_t i = from; i < to; i += 4096)
-        *const_cast<volatile std::byte*>(base_ + i) = std::byte{0};
-    });
-  });
 }
 
 }  // namespace assay

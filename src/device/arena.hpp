@@ -26,13 +26,17 @@ class Arena {
   /// At least `bytes`, touched by the team. What fits already is kept with its content. Throws
   /// Error(resource).
   void reserve(std::size_t bytes, Team& team);
-  std::span<std::byte> bytes() const noexcept { return {base_, size_}; }
+  /// The same, but no more is touched from `until_s` of now_s() on: how many bytes are. `reserve` touches the
+  /// rest.
+  std::size_t reserve_until(std::size_t bytes, double until_s, Team& team);
+  std::span<std::byte> bytes() const noexcept { return {base_, touched_}; }  ///< those touched
 
  private:
+  void map(std::size_t bytes, std::size_t threads);
   void release() noexcept;
 
   std::byte* base_ = nullptr;
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, touched_ = 0;
 };
 
 /// Calls f(begin, end) for the element ranges of one thread's share of an array of `count` elements at

@@ -101,6 +101,12 @@ class Device {
   /// One allocation of at least `bytes`, touched once by the threads that will use it, reused by all cases.
   /// Growing it frees the old content. Throws Error(resource).
   virtual void reserve(std::size_t bytes) = 0;
+  /// The same for memory that the system gives out slowly: touches no more from `until_s` of now_s() on, and
+  /// returns how many bytes are touched. `reserve` touches the rest.
+  virtual std::size_t reserve_until(std::size_t bytes, double /*until_s*/) {
+    reserve(bytes);
+    return bytes;
+  }
   virtual std::span<std::byte> arena() noexcept = 0;  ///< 2 MiB aligned
   /// Arrays of `stream` whose distances are multiples of this lie in the NUMA domain of the thread that works
   /// on them (memory belongs to threads by turns, 2 MiB each); other distances are right, and slower on

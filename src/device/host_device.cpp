@@ -70,6 +70,10 @@ class HostDevice final : public Device {
     chase_ = {};
     arena_.reserve(bytes, team_);
   }
+  std::size_t reserve_until(std::size_t bytes, double until_s) override {
+    chase_ = {};
+    return arena_.reserve_until(bytes, until_s, team_);
+  }
   std::span<std::byte> arena() noexcept override { return arena_.bytes(); }
   std::size_t stride_bytes() const noexcept override {
     return Arena::granule_bytes * static_cast<std::size_t>(team_.size());

@@ -52,7 +52,7 @@ class RunController final : public supervisor::Controller {
     const StartFacts facts = start_facts_from(text);
     config_.seed = facts.seed;
     config_.seed_given = facts.seed_given;
-    config_.resumed_memory_bytes = facts.resumed_memory_bytes;
+    config_.agreed_memory_bytes = facts.agreed_memory_bytes;
     topology_ = discover(facts.nodes, facts.places, 0, static_cast<int>(config_.threads));
     place_nics(config_, topology_);
     plan_ = make_plan(config_, topology_, suites_);

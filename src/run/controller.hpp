@@ -21,7 +21,7 @@ namespace assay {
 struct StartFacts {
   std::uint64_t seed = 0;
   bool seed_given = false;
-  std::uint64_t resumed_memory_bytes = 0;
+  std::uint64_t agreed_memory_bytes = 0;
   std::vector<std::string> nodes;   ///< by rank, what discover() takes
   std::vector<std::string> places;  ///< by rank, what discover() takes
   std::string plan_hash;

@@ -16,7 +16,7 @@ std::string to_text(const StartFacts& facts) {
     findings.push_back({f.severity, f.kind, f.text, f.node, f.left_out});
   const Json json = {{"seed", facts.seed},
                      {"seed_given", facts.seed_given},
-                     {"resumed_memory_bytes", facts.resumed_memory_bytes},
+                     {"agreed_memory_bytes", facts.agreed_memory_bytes},
                      {"nodes", facts.nodes},
                      {"places", facts.places},
                      {"plan_hash", facts.plan_hash},
@@ -31,7 +31,7 @@ StartFacts start_facts_from(const std::string& text) {
   StartFacts facts;
   facts.seed = json.at("seed");
   facts.seed_given = json.at("seed_given");
-  facts.resumed_memory_bytes = json.at("resumed_memory_bytes");
+  facts.agreed_memory_bytes = json.at("agreed_memory_bytes");
   facts.nodes = json.at("nodes").get<std::vector<std::string>>();
   facts.places = json.at("places").get<std::vector<std::string>>();
   facts.plan_hash = json.at("plan_hash");

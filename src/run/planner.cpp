@@ -302,8 +302,8 @@ Plan make_plan(const Config& config, const Topology& topology,
                const std::vector<std::unique_ptr<Suite>>& suites) {
   Plan plan;
   plan.budget_s = config.budget_s();
-  plan.memory_per_rank_bytes = config.resumed_memory_bytes != 0
-                                   ? config.resumed_memory_bytes
+  plan.memory_per_rank_bytes = config.agreed_memory_bytes != 0
+                                   ? config.agreed_memory_bytes
                                    : memory_per_rank(topology, memory_fraction(config));
   plan_bytes_of_nodes(plan, config, topology);
   plan.passes = config.level >= Level::standard ? 3 : 1;

@@ -3,17 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/system.hpp"
 #include "base/units.hpp"
-#include "results/resume.hpp"
 #include "run/agree.hpp"
+#include "run/agree_config.hpp"
 #include "run/available_devices.hpp"
 #include "run/controller.hpp"
 #include "run/device_selection.hpp"
@@ -62,9 +64,10 @@ class Session {
   /// be set up again without it. Throws Error on all members for all else, and where there is no going on: a
   /// run that is resumed has its plan.
   std::optional<Error> set_up() {
-    agree_seed();
+    elapsed_s_ = agree_seed(world(), config_);
     job_ = discover_job(mpi_, config_, suites_, devices_, std::move(node_));
     Plan plan = make_plan(config_, job_.topology, suites_);
+    if (limit_memory(plan)) plan = make_plan(config_, job_.topology, suites_);
     if (const std::int64_t cases = plan.without_products(job_.topology); cases > 0)
       job_.findings.push_back({"inconclusive", "missing",
                                fmt::format("{}: {} case{} of matrix products not measured",
@@ -85,6 +88,25 @@ class Session {
  private:
   Communicator& world() { return mpi_.world(); }
   bool root() { return world().rank() == 0; }
+
+  /// Collective: the memory of `plan`, as far as it is there in time. True where it is not: with what is, the
+  /// run is planned again.
+  bool limit_memory(const Plan& plan) {
+    const double limit_s = memory_seconds(config_);
+    if (std::isinf(limit_s) || config_.agreed_memory_bytes != 0 || job_.topology.measures_gpus())
+      return false;
+    link_.enter(supervisor::Phase::memory);
+    const double begin = now_s();
+    std::uint64_t mine = 0;
+    agree_error(world(), named(error_of([&] {
+                  device_ = make_device(job_.topology, devices_.look);
+                  mine = device_->reserve_until(plan.arena_bytes, begin + limit_s);
+                })));
+    auto note = agree_memory(world(), mine, plan, config_);
+    touched_s_ = now_s() - begin;
+    if (note) job_.findings.push_back(std::move(*note));
+    return note.has_value();
+  }
 
   void start(Plan plan) {
     plan_ = std::move(plan);
@@ -122,6 +144,7 @@ class Session {
         identity_ = device_identity();
       });
     }
+    device_s_ += std::exchange(touched_s_, 0.0);
     return failed;
   }
 
@@ -149,37 +172,11 @@ class Session {
       if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
   }
 
-  /// A run that is resumed goes on with its seed and the memory it agreed on, or its plan would be another.
-  void agree_seed() {
-    Json mine = Json::object();
-    together(world(), [&] {
-      if (!root()) return;
-      mine = {{"seed", 0}, {"given", config_.seed_given}, {"memory_bytes", 0}, {"elapsed", 0.0}};
-      if (config_.resume.empty()) {
-        mine["seed"] = seed_of(config_);
-        return;
-      }
-      const auto resumed = results::read_resume(config_.resume);
-      if (config_.seed_given && config_.seed != resumed.info.seed)
-        throw_usage(
-            fmt::format("--seed {}: the run to resume has the seed {}", config_.seed, resumed.info.seed));
-      mine = {{"seed", resumed.info.seed},
-              {"given", resumed.seed_given},
-              {"memory_bytes", resumed.memory_per_rank_bytes},
-              {"elapsed", resumed.elapsed_s}};
-    });
-    const Json agreed = Json::parse(world().broadcast_text(mine.dump(), 0));
-    config_.seed = agreed.at("seed");
-    config_.seed_given = agreed.at("given");
-    config_.resumed_memory_bytes = agreed.at("memory_bytes");
-    elapsed_s_ = agreed.at("elapsed");
-  }
-
   StartFacts start_facts() {
     StartFacts facts;
     facts.seed = config_.seed;
     facts.seed_given = config_.seed_given;
-    facts.resumed_memory_bytes = config_.resumed_memory_bytes;
+    facts.agreed_memory_bytes = config_.agreed_memory_bytes;
     facts.nodes = job_.texts.nodes, facts.places = job_.texts.places;
     facts.plan_hash = plan_.hash;
     facts.members = devices_.members;
@@ -276,6 +273,7 @@ class Session {
   std::shared_ptr<Device> device_;
   std::unique_ptr<GpuLinks> links_;
   std::string identity_;   ///< of the device
+  double touched_s_ = 0;   ///< that its memory took before there was a plan
   double device_s_ = 0;    ///< that it and its memory took to be set up
   double prepared_s_ = 0;  ///< that suites took to choose algorithms
 };

@@ -282,8 +282,10 @@ void judge_events(Judgement& j) {
     const bool uncovered = kind == "uncovered" && e.kind == "launch-warn" && requires_coverage(j);
     const bool fail = e.kind == "launch-fail" || (lost && twice.contains(e.entity)),
                open = e.kind == "launch-inconclusive" || lost || uncovered;
-    if (!fail && !open && e.kind != "launch-warn") continue;
-    auto f = j.about(e.entity, fail ? "FAIL" : "WARN", "fact", kind);
+    // Other differences that are only told are judged by the tables of the inventory.
+    const bool note = e.kind == "launch-info" && kind == "uncovered";
+    if (!fail && !open && !note && e.kind != "launch-warn") continue;
+    auto f = j.about(e.entity, fail ? "FAIL" : note ? "INFO" : "WARN", "fact", kind);
     f.action = f.kind == "lost" || f.kind == "hang" || f.kind == "missing" ? "TRIAGE" : "CONFIG";
     f.evidence = "/events";
     f.text = named || e.finding.empty() ? e.text : e.finding + ": " + e.text;

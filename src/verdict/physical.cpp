@@ -11,7 +11,6 @@
 #include <unordered_map>
 
 #include "base/units.hpp"
-#include "measure/statistics.hpp"
 #include "results/inventory_names.hpp"
 #include "verdict/collective_groups.hpp"
 #include "verdict/constants.hpp"
@@ -68,7 +67,7 @@ void settle(Judgement& j, const Series& s, std::vector<Below> all, const std::st
 
 bool any_uncovered(const Judgement& j) {
   return std::any_of(j.results.events.begin(), j.results.events.end(),
-                     [](const auto& e) { return e.finding == "uncovered"; });
+                     [](const auto& e) { return e.finding == "uncovered" && e.kind != "launch-info"; });
 }
 
 void judge_memory(Judgement& j) {
@@ -174,24 +173,38 @@ constexpr std::size_t least_one_way = 3;
 /// A pair measured once beside all the others may meet traffic: whose NIC is below its floor shows over its
 /// partners. Those of which one end is below with even the upper quartile of its pairs (as ratio to the
 /// floor), or of what it sends or receives; with one partner that pair is it. Pairs below a switch and across
-/// switches are told apart: a slow uplink is in the latter only.
+/// switches are told apart, because a slow uplink is in the latter only; together they tell of a node that
+/// has few of either.
 std::vector<Below> without_traffic(const Judgement& j, const std::vector<Below>& all) {
   const network::Places places(j);
   enum Way { sends, receives, both };
-  using Group = std::tuple<std::int32_t, Way, bool>;  // a node, and whether its pairs cross switches
+  enum Kind { below_switch, across_switches, all_pairs };
+  using Group = std::tuple<std::int32_t, Way, Kind>;  // of a node
   const auto groups = [&](const Below& b) {
     const auto &from = places.leaf_of(b.row->source), &to = places.leaf_of(b.row->destination);
-    const bool across = !from.empty() && !to.empty() && from != to;
+    const Kind kind = !from.empty() && !to.empty() && from != to ? across_switches : below_switch;
     const auto source = j.entities.node(b.row->source), destination = j.entities.node(b.row->destination);
-    return std::array{Group{source, sends, across}, Group{source, both, across},
-                      Group{destination, receives, across}, Group{destination, both, across}};
+    return std::array{Group{source, sends, kind},
+                      Group{source, both, kind},
+                      Group{source, sends, all_pairs},
+                      Group{source, both, all_pairs},
+                      Group{destination, receives, kind},
+                      Group{destination, both, kind},
+                      Group{destination, receives, all_pairs},
+                      Group{destination, both, all_pairs}};
+  };
+  // A measured value, not one between two: of two pairs, one of which is as it should be, that is the one.
+  const auto upper_quartile = [](std::vector<double> values) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>((3 * values.size() - 1) / 4);
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
   };
   std::map<Group, std::vector<double>> ratios;
   for (const auto& b : all)
     for (const auto& group : groups(b)) ratios[group].push_back(b.value / b.reference);
   std::set<Group> below;
   for (const auto& [group, values] : ratios)
-    if ((std::get<Way>(group) == both || values.size() >= least_one_way) && quantile(values, 0.75) < 1.0)
+    if ((std::get<Way>(group) == both || values.size() >= least_one_way) && upper_quartile(values) < 1.0)
       below.insert(group);
   std::vector<Below> kept;
   std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](const Below& b) {

@@ -128,5 +128,20 @@ TEST(ArenaMemory, IsZeroAlignedAndWhole) {
   for (const std::byte b : arena.bytes()) ASSERT_EQ(b, std::byte{0});
 }
 
+TEST(ArenaMemory, IsTouchedNoLongerThanAllowedAndGoesOnLater) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  Team team(std::vector<int>(3, 0), false);
+  Arena arena;
+  const std::size_t first = arena.reserve_until(100 * mib, 0, team);
+  EXPECT_EQ(first, 18 * mib) << "16 MiB in whole rounds of three threads";
+  EXPECT_EQ(arena.bytes().size(), first);
+  arena.bytes()[5] = std::byte{7};
+  arena.reserve(40 * mib, team);
+  EXPECT_GE(arena.bytes().size(), 40 * mib);
+  EXPECT_EQ(arena.bytes()[5], std::byte{7});
+  EXPECT_EQ(arena.reserve_until(100 * mib, 1e300, team), 100 * mib);
+  EXPECT_EQ(arena.bytes()[5], std::byte{7});
+}
+
 }  // namespace
 }  // namespace assay

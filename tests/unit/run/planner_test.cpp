@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "base/units.hpp"
 #include "results/partial.hpp"
 #include "results/save.hpp"
+#include "run/agree_config.hpp"
 #include "run/assemble.hpp"
 
 namespace assay {
@@ -84,6 +86,22 @@ TEST(Memory, LeavesTheReserveAndTakesThePoorestNode) {
   EXPECT_EQ(memory_per_rank(nodes_of({64 * gib, 32 * gib}, 1), 0.5), 16 * gib);
   EXPECT_EQ(memory_per_rank(nodes_of({64 * gib}, 4), 0.5), 8 * gib);
   EXPECT_EQ(memory_per_rank(nodes_of({10 * gib}, 1), 0.9), 6 * gib) << "4 GiB stay free";
+}
+
+TEST(Memory, WhatMostRanksGotInTimeLimitsIt) {
+  constexpr std::uint64_t mib = 1 << 20;
+  EXPECT_EQ(memory_in_time({600 * mib, 600 * mib, 600 * mib}), 592 * mib) << "in steps of 16 MiB";
+  EXPECT_EQ(memory_in_time({0}), least_memory_bytes);
+  EXPECT_EQ(memory_in_time({gib / 2, 2 * gib, gib, gib}), gib / 2);
+  EXPECT_EQ(memory_in_time({2 * mib, 2 * gib, gib, gib, gib}), gib) << "one is 500 times slower";
+  EXPECT_EQ(memory_in_time({2 * mib, gib}), gib);
+  Config config;
+  for (const auto& [level, seconds] : {std::pair(Level::smoke, 6.0), std::pair(Level::quick, 24.0)}) {
+    config.level = level;
+    EXPECT_DOUBLE_EQ(memory_seconds(config), seconds);
+  }
+  config.level = Level::standard;
+  EXPECT_TRUE(std::isinf(memory_seconds(config)));
 }
 
 TEST(Memory, TheCgroupLimitCounts) {

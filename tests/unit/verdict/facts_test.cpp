@@ -303,6 +303,17 @@ TEST(VerdictFacts, EverySuiteNeedsAPassedSelfTest) {
   EXPECT_EQ(judge(r).state, "PASS");
 }
 
+TEST(VerdictFacts, WhatALaunchDidNotCoverForAKnownReasonIsANote) {
+  auto r = healthy();
+  r.events.push_back({0, -1, "launch-info", "cases use 64.00 MiB of memory per rank", "uncovered"});
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS");
+  ASSERT_NE(find_kind(v, "uncovered"), nullptr);
+  EXPECT_EQ(find_kind(v, "uncovered")->severity, "INFO");
+  r.events.front().finding = "mismatch";
+  EXPECT_EQ(find_kind(judge(r), "mismatch"), nullptr) << "the inventory judges what nodes have";
+}
+
 TEST(VerdictFacts, LaunchEventsBecomeFindings) {
   auto r = healthy();
   r.events.push_back({0, row_named(r, "node1"), "launch-warn", "node1: 2 of 4 cores", "uncovered"});

@@ -62,6 +62,25 @@ TEST(VerdictNetwork, SlowNicsBelowTwoSwitchesOfTwoNodesAreNoSlowPath) {
       }
 }
 
+TEST(VerdictNetwork, AFloorIsOfTheNodeThatHasFewPairsBelowItsSwitchAndFewAcross) {
+  // Each node has one partner below its switch and two beyond. Rates of NICs are known here.
+  Spec spec = few(4, {slow_nic(1, 60), slow_nic(3, 97) + ",direction=rx"});
+  spec.leaves = 2;
+  spec.link_cv = 0.08;
+  spec.metrics = simulate::pick_metrics({"p2p/bandwidth-*"});
+  for (int seed = 1; seed <= seeds(20, 200); ++seed) {
+    spec.seed = static_cast<std::uint64_t>(seed);
+    auto r = simulate::screen(spec);
+    r.info.injected = false;
+    const auto v = retested(r, spec);
+    for (const auto& f : v.findings) {
+      if (f.severity != "FAIL") continue;
+      EXPECT_THAT(f.name, testing::AnyOf("sim01", "sim03")) << "seed " << seed << ": " << f.text;
+    }
+    for (const char* healthy : {"sim00", "sim02"}) EXPECT_NE(state_of(r, v, healthy), "FAIL") << seed;
+  }
+}
+
 TEST(VerdictNetwork, OneSlowPairOfFourNodesIsALink) {
   EXPECT_THAT(accused(whole_run(few(4, slow_pair(1, 3, 50)))),
               ElementsAre(testing::AnyOf("link sim01/gpu0>sim03/gpu0", "link sim03/gpu0>sim01/gpu0")));

@@ -46,6 +46,8 @@ TEST(VerdictPhysical, NotClaimedWithoutKnowledgeOrWithIdleCores) {
   EXPECT_EQ(judge(memory_run(5, std::vector<double>(5, 40e9), results::not_taken)).state, "PASS");
   EXPECT_EQ(judge(memory_run(5, std::vector<double>(5, 60e9), 100e9)).state, "PASS");
   auto r = memory_run(5, std::vector<double>(5, 40e9), 100e9);
+  r.events.push_back({0, 1, "launch-info", "node0/mlx5_0: counter is at its maximum", "uncovered"});
+  EXPECT_EQ(count_severity(judge(r), "FAIL"), 1U) << "no core is idle";
   r.events.push_back({0, 1, "launch-warn", "node0: 30 of 32 cores", "uncovered"});
   EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U);
 }
