@@ -34,10 +34,12 @@ std::size_t Arena::reserve_until(std::size_t bytes, double until_s, Team& team) 
   // Whole rounds of all threads, so that each granule is touched by its owner. Without a limit all at once.
   constexpr std::size_t least_step = std::size_t{16} << 20;
   const std::size_t round = granule_bytes * threads;
-  const std::size_t step = std::isinf(until_s) ? size_ : (least_step + round - 1) / round * round;
-  while (touched_ < bytes && (touched_ == 0 || now_s() < until_s)) {
+  const auto in_rounds = [&](std::size_t n) { return (n + round - 1) / round * round; };
+  const std::size_t goal = std::min(size_, in_rounds(bytes));
+  const std::size_t step = std::isinf(until_s) ? goal : in_rounds(least_step);
+  while (touched_ < goal && (touched_ == 0 || now_s() < until_s)) {
     std::byte* const begin = base_ + touched_;
-    const std::size_t length = std::min(step, size_ - touched_);
+    const std::size_t length = std::min(step, goal - touched_);
     team.run([&](int thread) noexcept {
       for_share(begin, length, 1, thread, team.size(), false, [&](std::size_t from, std::size_t to) noexcept {
         for (std::size_t i = from; i < to; i += 4096)

@@ -95,6 +95,13 @@ bool is_of_cases(const EventRow& e) {
   return !(e.kind.starts_with("launch-") && e.t <= 0) && !of_the_launch.contains(e.kind);
 }
 
+/// What the launch found out about the whole job, by which the next one plans: how much memory there is in
+/// time.
+bool is_of_the_plan(const EventRow& e, const Results& earlier) {
+  return e.kind.starts_with("launch-") && e.t <= 0 && e.finding == "uncovered" && e.entity >= 0 &&
+         earlier.entities[static_cast<std::size_t>(e.entity)].kind == "cluster";
+}
+
 bool tells_of_taking_over(const EventRow& e) {
   return e.kind == "resumed" && e.text.find(taken_over) != std::string::npos;
 }
@@ -164,7 +171,9 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   auto not_its_own = std::count_if(earlier.events.begin(), earlier.events.end(), tells_of_taking_over);
   for (EventRow e : earlier.events) {
     if (tells_of_taking_over(e)) --not_its_own;
-    if (!mark_earlier(e) && !(is_of_cases(e) && (not_its_own > 0 || times.contain(e)))) continue;
+    if (!mark_earlier(e) && !is_of_the_plan(e, earlier) &&
+        !(is_of_cases(e) && (not_its_own > 0 || times.contain(e))))
+      continue;
     e.entity = rows(e.entity);
     events.push_back(std::move(e));
   }

@@ -34,4 +34,7 @@ void together(Communicator& world, const Step& step) {
   agree_error(world, error_of(step));
 }
 
+/// Collective: one clear line from rank 0, the same exit code everywhere.
+ExitCode report_error(Communicator& world, const Error& e);
+
 }  // namespace assay

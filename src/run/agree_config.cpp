@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <string>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -17,6 +19,15 @@ namespace assay {
 namespace {
 
 constexpr std::uint64_t step_bytes = std::uint64_t{16} << 20;  ///< of the memory that is agreed on
+
+/// Paths, sorted.
+std::vector<std::string> required_cases(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const Case& c : plan.cases)
+    if (c.required && c.not_applicable.empty()) out.push_back(c.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
 
 }  // namespace
 
@@ -59,19 +70,38 @@ std::uint64_t memory_in_time(std::vector<std::uint64_t> touched) {
   return std::max(least_memory_bytes, *least / step_bytes * step_bytes);
 }
 
-std::optional<LaunchFinding> agree_memory(Communicator& world, std::uint64_t mine, const Plan& plan,
-                                          Config& config) {
+std::optional<std::uint64_t> agree_memory(Communicator& world, std::uint64_t mine, const Plan& plan) {
   std::vector<std::uint64_t> touched(static_cast<std::size_t>(world.size()));
   world.all_gather(&mine, touched.data(), sizeof mine);
   // What is left of the last step is there in no time.
   const std::uint64_t in_time = memory_in_time(std::move(touched));
   if (in_time + step_bytes > plan.arena_bytes) return {};
-  config.agreed_memory_bytes = in_time;
-  return LaunchFinding{
-      "info", "uncovered",
-      fmt::format("cases use {} of memory per rank instead of {}: the system gave out no more within {}",
-                  format_bytes(in_time), format_bytes(plan.arena_bytes),
-                  format_seconds(memory_seconds(config)))};
+  return in_time;
+}
+
+std::optional<LimitedPlan> limited_plan(const Config& config, const Topology& topology,
+                                        const std::vector<std::unique_ptr<Suite>>& suites, const Plan& whole,
+                                        std::uint64_t bytes) {
+  Config with_less = config;
+  with_less.agreed_memory_bytes = bytes;
+  LimitedPlan out;
+  try {
+    out.plan = make_plan(with_less, topology, suites);
+  } catch (const Error&) {
+    return {};
+  }
+  const std::vector<std::string> before = required_cases(whole), now = required_cases(out.plan);
+  std::vector<std::string> gone;
+  std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(gone));
+  LaunchExpectations expect;
+  expect.devices = config.expect_devices;
+  out.finding = {gone.empty() ? "info" : expect.severity_of_uncovered(), "uncovered",
+                 fmt::format("cases use {} of memory per rank instead of {}: the system gave out no more "
+                             "within {}{}{}",
+                             format_bytes(bytes), format_bytes(whole.arena_bytes),
+                             format_seconds(memory_seconds(config)),
+                             gone.empty() ? "" : "; required and not measured: ", fmt::join(gone, ", "))};
+  return out;
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -28,9 +29,18 @@ double memory_seconds(const Config& config) noexcept;
 /// MiB and at least `least_memory_bytes`. Others get theirs a little later, or are lost.
 std::uint64_t memory_in_time(std::vector<std::uint64_t> touched);
 
-/// Collective. Where ranks that each got `mine` have less in time than `plan` needs, limits `config` to it
-/// and returns the note for the verdict.
-std::optional<LaunchFinding> agree_memory(Communicator& world, std::uint64_t mine, const Plan& plan,
-                                          Config& config);
+/// Collective: the memory that ranks plan with which each got `mine` in time; empty where `plan` needs no
+/// more.
+std::optional<std::uint64_t> agree_memory(Communicator& world, std::uint64_t mine, const Plan& plan);
+
+struct LimitedPlan {
+  Plan plan;
+  LaunchFinding finding;  ///< a note, but where required cases are gone: these are not covered
+};
+
+/// `whole` planned again with `bytes` per rank. Empty where an option asks for more than that.
+std::optional<LimitedPlan> limited_plan(const Config& config, const Topology& topology,
+                                        const std::vector<std::unique_ptr<Suite>>& suites, const Plan& whole,
+                                        std::uint64_t bytes);
 
 }  // namespace assay

@@ -229,7 +229,7 @@ class RunController final : public supervisor::Controller {
     if (!memory) return patience + choosing;
     const double at_most = patience + node_bytes / 2e8;
     // A rank that is far slower than most must leave time to measure the others.
-    return usual_s ? std::min(at_most, std::max(10.0 + 4 * *usual_s, 0.15 * plan_.budget_s)) : at_most;
+    return usual_s ? std::min(at_most, std::max(10.0 + 4 * *usual_s, 0.15 * config_.budget_s())) : at_most;
   }
 
   // After an interruption of 3 s, TCP sends again 6.4 s after its first try; a busy host reports late. Only a

@@ -13,6 +13,7 @@
 #include "run/controller.hpp"
 
 namespace assay {
+
 std::filesystem::path file_of_segment(const Config& config, int segment) {
   if (config.segments() == 1) return config.out;
   std::filesystem::path file = config.out;
@@ -20,18 +21,13 @@ std::filesystem::path file_of_segment(const Config& config, int segment) {
   return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment, extension);
 }
 
-namespace {
-
-/// Else a chain would end where its second file cannot be made.
-void check_segments(const Config& config) {
-  for (int segment = 2; segment <= config.segments(); ++segment) {
+void check_new_files(const Config& config) {
+  for (int segment = 1; segment <= config.segments(); ++segment) {
     const auto file = file_of_segment(config, segment);
     results::check_replaceable(file, config.force);
     if (!config.force) results::check_no_partial(file);
   }
 }
-
-}  // namespace
 
 void RunFile::open(const Config& config, EntityTable& entities, results::Writer::Start start, int segment) {
   using results::Writer;
@@ -46,7 +42,8 @@ void RunFile::open(const Config& config, EntityTable& entities, results::Writer:
     entities.adopt(results::carry_over(*writer_, earlier, start));
     return;
   }
-  if (segment == 1) check_segments(config);
+  // Else a chain would end where its second file cannot be made.
+  if (segment == 1 && config.resume.empty()) check_new_files(config);
   writer_ = std::make_unique<Writer>(
       config.resume.empty() ? Writer::create(file_of_segment(config, segment), start, config.force, spool)
                             : Writer::resume(config.resume, start, config.force));

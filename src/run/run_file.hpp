@@ -25,6 +25,9 @@ struct NodeNews {
 /// NAME-seg02.h5 ...
 std::filesystem::path file_of_segment(const Config& config, int segment);
 
+/// Throws Error(usage) where one of these files cannot be made, such as one that is there without --force.
+void check_new_files(const Config& config);
+
 class RunFile {
  public:
   /// A new file, or the one that --resume names. `entities` outlives this object and adopts the rows of an

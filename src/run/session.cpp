@@ -20,10 +20,10 @@
 #include "run/controller.hpp"
 #include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
-#include "run/file_start.hpp"
 #include "run/injection.hpp"
 #include "run/launch.hpp"
 #include "run/plan_warnings.hpp"
+#include "run/run_file.hpp"
 #include "run/runner.hpp"
 #include "run/selection.hpp"
 #include "run/tell_address.hpp"
@@ -66,8 +66,7 @@ class Session {
   std::optional<Error> set_up() {
     elapsed_s_ = agree_seed(world(), config_);
     job_ = discover_job(mpi_, config_, suites_, devices_, std::move(node_));
-    Plan plan = make_plan(config_, job_.topology, suites_);
-    if (limit_memory(plan)) plan = make_plan(config_, job_.topology, suites_);
+    Plan plan = with_memory(make_plan(config_, job_.topology, suites_));
     if (const std::int64_t cases = plan.without_products(job_.topology); cases > 0)
       job_.findings.push_back({"inconclusive", "missing",
                                fmt::format("{}: {} case{} of matrix products not measured",
@@ -89,23 +88,32 @@ class Session {
   Communicator& world() { return mpi_.world(); }
   bool root() { return world().rank() == 0; }
 
-  /// Collective: the memory of `plan`, as far as it is there in time. True where it is not: with what is, the
-  /// run is planned again.
-  bool limit_memory(const Plan& plan) {
+  /// Collective: `plan`, or where the system does not give out its memory in time one that needs less.
+  Plan with_memory(Plan plan) {
     const double limit_s = memory_seconds(config_);
-    if (std::isinf(limit_s) || config_.agreed_memory_bytes != 0 || job_.topology.measures_gpus())
-      return false;
+    if (std::isinf(limit_s) || config_.agreed_memory_bytes != 0 || job_.topology.measures_gpus()) return plan;
+    // A wrong option must not cost that time.
+    check_faults(config_.faults, plan, job_.topology, suites_);
+    together(world(), [&] {
+      if (root()) check_new_files(config_);
+    });
     link_.enter(supervisor::Phase::memory);
     const double begin = now_s();
     std::uint64_t mine = 0;
-    agree_error(world(), named(error_of([&] {
-                  device_ = make_device(job_.topology, devices_.look);
-                  mine = device_->reserve_until(plan.arena_bytes, begin + limit_s);
-                })));
-    auto note = agree_memory(world(), mine, plan, config_);
+    const auto failed = error_of([&] {
+      device_ = make_device(job_.topology, devices_.look);
+      mine = device_->reserve_until(plan.arena_bytes, begin + limit_s);
+    });
+    // What most ranks took is the measure for those that are far slower.
+    if (mine >= plan.arena_bytes) link_.enter(supervisor::Phase::suites);
+    agree_error(world(), named(failed));
+    const auto less = agree_memory(world(), mine, plan);
     touched_s_ = now_s() - begin;
-    if (note) job_.findings.push_back(std::move(*note));
-    return note.has_value();
+    auto limited = less ? limited_plan(config_, job_.topology, suites_, plan, *less) : std::nullopt;
+    if (!limited) return plan;
+    config_.agreed_memory_bytes = *less;
+    job_.findings.push_back(std::move(limited->finding));
+    return std::move(limited->plan);
   }
 
   void start(Plan plan) {
@@ -116,7 +124,7 @@ class Session {
                               config_.segments() > 1 ? " of a segment" : ""));
     agree_plan(world(), plan_.hash);
     entities_ = std::make_unique<EntityTable>(job_.topology);
-    // The lock on the output is taken before memory is touched: a wrong --out must not cost a minute.
+    // The lock on the output is taken before suites prepare, and levels with much memory touch it.
     together(world(), [&] {
       if (root()) link_.start(to_text(start_facts()));
     });
@@ -305,13 +313,6 @@ std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
   }
 }
 
-/// One clear line from rank 0, the same exit code everywhere.
-ExitCode report_error(Communicator& world, const Error& e) {
-  if (world.rank() == 0) std::fprintf(stderr, "assay: %s\n", e.what());
-  world.barrier();
-  return e.exit_code();
-}
-
 /// Where the file is by which supervisors find the collector.
 std::string folder_of(const Config& config) {
   return std::filesystem::path(config.out).parent_path().string();
@@ -359,40 +360,6 @@ ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::un
   for (const auto& suite : suites)
     if (auto touch = suite->touch()) plan.touch = std::move(touch);
   return static_cast<ExitCode>(supervisor::run_supervised(plan));
-}
-
-ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,
-                      const std::function<void(const std::string&)>& out) {
-  MpiSession mpi(argc, argv);
-  try {
-    agree_software(mpi.world(), config);
-    const DeviceSelection devices =
-        DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), available_devices(config))
-            .select();
-    auto node = keep_members(mpi, devices);
-    if (!node) return ExitCode::pass;  // leaves MPI when the others do
-    config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
-    Job job = discover_job(mpi, config, suites, devices, std::move(node));
-    const double begin_s = process_cpu_s();
-    if (config.options.has("as-nodes")) {
-      if (!config.topology_file.empty())
-        throw_usage("--as-nodes cannot be combined with --topology: simulated nodes are not in it");
-      job.topology = multiplied(job.topology, config.options.integer("as-nodes"));
-    }
-    const Plan plan = make_plan(config, job.topology, suites);
-    check_faults(config.faults, plan, job.topology, suites);
-    agree_plan(mpi.world(), plan.hash);
-    if (mpi.world().rank() == 0) {
-      out(plan_text(plan, config, job.topology) + job.fabric);
-      if (!config.quiet) std::fputs(planning_text(begin_s).c_str(), stderr);
-      warn_of_plan(config, plan, suites);
-      if (config.options.flag("pairs")) out("\n" + pairs_text(plan, config, job.topology, suites));
-    }
-    mpi.world().barrier();
-    return ExitCode::pass;
-  } catch (const Error& e) {
-    return report_error(mpi.world(), e);
-  }
 }
 
 }  // namespace assay

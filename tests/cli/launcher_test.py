@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import harness
@@ -277,6 +278,15 @@ wait
                     self.skipTest(f"noise: others used {others.share():.0%} of the cores, ran {ran[1]} s of 15 s, told after {untold_s:.1f} s")
                 self.assertFalse(late, result.stdout)
                 self.assertLess(untold_s, 1.5, "what is told is what it took")
+
+    def test_a_wrong_output_is_told_before_memory_is_taken(self):
+        self.write("r.h5", "precious")
+        run = [harness.ASSAY, "run", "--level", "quick", "--launcher", "none", "--out", "r.h5"]
+        peak = "import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode; print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        result = harness.execute([sys.executable, "-c", peak, *run], self.dir)
+        code, kib = map(int, result.stdout.split())
+        self.assertEqual(code, 4, result.stderr)
+        self.assertLess(kib, 300 << 10, "peak memory of a process in KiB")
 
     def test_what_a_job_script_did_before_counts_for_nothing(self):
         """A script that ends with exec has the age of the program, or of its launcher."""

@@ -28,6 +28,7 @@ TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
     writer.add_case(lost);
     // Events count from the first case on, 10 s after the file was opened.
     writer.add_event({0, -1, "launch-warn", "of the launch"});
+    writer.add_event({0, 0, "launch-info", "little memory", "uncovered"});
     writer.add_event({0.5, 1, "xid", "of the first"});
     writer.add_event({6, -1, "launch-fail", "found by the first"});
     writer.add_event({25, 1, "xid", "of the second"});
@@ -44,7 +45,7 @@ TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
     std::vector<std::string> texts;
     for (const auto& e : load(partial_of(dir / name)).events)
       if (e.kind != "resumed") texts.push_back(e.text);
-    EXPECT_THAT(texts, testing::ElementsAre("of the first", "found by the first")) << name;
+    EXPECT_THAT(texts, testing::ElementsAre("little memory", "of the first", "found by the first")) << name;
     writer.finish(example::verdict(14), "complete");
     from = dir / name;
   }

@@ -58,6 +58,33 @@ class FixedSuite final : public Suite {
   std::vector<Case> cases_;
 };
 
+/// One required case by each amount of memory in GiB, and with one of `least` no plan for less.
+class NeedySuite final : public Suite {
+ public:
+  explicit NeedySuite(std::uint64_t least = 0) : least_(least) {}
+  std::string_view name() const noexcept override { return "fixed"; }
+  std::string_view summary() const noexcept override { return "for tests"; }
+  std::vector<OptionSpec> options() const override { return {}; }
+  std::vector<results::MetricSpec> metrics() const override { return {}; }
+  std::vector<Case> plan(const PlanInput& input) const override {
+    if (input.memory_per_rank_bytes < least_) throw_usage("too little");
+    std::vector<Case> cases;
+    for (const std::uint64_t need : {1, 2, 3}) {
+      Case& c = cases.emplace_back();
+      c.suite = "fixed";
+      c.name = std::to_string(need) + "-gib";
+      c.required = need != 3;
+      c.bytes = std::min(input.memory_per_rank_bytes, need * gib);
+      if (c.bytes < need * gib / 2) c.not_applicable = "too little memory";
+    }
+    return cases;
+  }
+  void run(const Case&, Context&) override {}
+
+ private:
+  std::uint64_t least_;
+};
+
 Case make(const std::string& name, Stage stage, double seconds, bool required) {
   Case c;
   c.suite = "fixed";
@@ -102,6 +129,29 @@ TEST(Memory, WhatMostRanksGotInTimeLimitsIt) {
   }
   config.level = Level::standard;
   EXPECT_TRUE(std::isinf(memory_seconds(config)));
+}
+
+TEST(Memory, ThatIsLateMakesAPlanWithLessThatSaysWhatIsGone) {
+  Config config;
+  config.suites = {"fixed"};
+  config.level = Level::smoke;
+  const auto topology = nodes_of({64 * gib}, 1);
+  std::vector<std::unique_ptr<Suite>> suites;
+  suites.push_back(std::make_unique<NeedySuite>());
+  const Plan whole = make_plan(config, topology, suites);
+  ASSERT_EQ(whole.arena_bytes, 3 * gib);
+  auto less = limited_plan(config, topology, suites, whole, gib);
+  ASSERT_TRUE(less);
+  EXPECT_EQ(less->plan.memory_per_rank_bytes, gib);
+  EXPECT_EQ(less->finding.severity, "info") << less->finding.text;
+  less = limited_plan(config, topology, suites, whole, gib / 2);
+  ASSERT_TRUE(less);
+  EXPECT_EQ(less->finding.severity, "warn");
+  EXPECT_NE(less->finding.text.find("not measured: fixed/2-gib"), std::string::npos) << less->finding.text;
+  config.expect_devices = 1;
+  EXPECT_EQ(limited_plan(config, topology, suites, whole, gib / 2)->finding.severity, "inconclusive");
+  suites.front() = std::make_unique<NeedySuite>(2 * gib);
+  EXPECT_FALSE(limited_plan(config, topology, suites, whole, gib)) << "an option asks for more";
 }
 
 TEST(Memory, TheCgroupLimitCounts) {
