@@ -114,10 +114,15 @@ FabricCoverage apply_fabric(const Fabric& fabric, Topology& topology) {
       }
     }
     std::size_t placed = 0;
+    const bool hardware = std::any_of(node.nics.begin(), node.nics.end(), [](const Nic& nic) {
+      return !nic.virtual_device && nic.kind != "loopback";
+    });
     for (const FabricPort* port : at->second) {
       bool found = false;
       for (std::size_t i = 0; i < node.nics.size(); ++i) {
         if (!fabric::matches(*port, node.nics[i], node.id_of(node.nics[i]))) continue;
+        // A row that names no NIC is about those with a wire, not about bridges of containers.
+        if (port->nic.empty() && port->guid.empty() && hardware && node.nics[i].virtual_device) continue;
         Nic& nic = node.nics.edit()[i];
         found = true;
         placed += nic.leaf.empty() && !port->leaf.empty() ? 1 : 0;

@@ -40,6 +40,12 @@ void compare_count(Findings& out, std::int64_t found, std::int64_t expected, con
           node);
 }
 
+std::int64_t whole_gpus(const Node& n) {
+  std::int64_t count = 0;
+  for (std::size_t gpu = 0; gpu < n.gpus.size(); ++gpu) count += n.is_slice(gpu) ? 0 : 1;
+  return count;
+}
+
 void check_expectations(Findings& out, const Topology& t, const LaunchExpectations& expect) {
   compare_count(out, static_cast<std::int64_t>(t.nodes.size()), expect.nodes, "node", "the launch has ", -1);
   compare_count(out, t.size(), expect.ranks, "rank", "the launch has ", -1);
@@ -48,8 +54,8 @@ void check_expectations(Findings& out, const Topology& t, const LaunchExpectatio
     // GPUs are parts of the machine, of which one too few is a fault of its node; host devices are as many as
     // were launched.
     if (t.measures_gpus())
-      compare_count(out, static_cast<std::int64_t>(t.nodes[n].gpus.size()), expect.devices, "GPU",
-                    t.nodes[n].hostname + ": ", node, "fail");
+      compare_count(out, whole_gpus(t.nodes[n]), expect.devices, "GPU", t.nodes[n].hostname + ": ", node,
+                    "fail");
     else
       compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device",
                     t.nodes[n].hostname + ": ", node);
@@ -72,10 +78,15 @@ void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectat
   }
   std::set<int> driven;
   for (const int rank : t.ranks_of(node)) driven.insert(t.ranks[static_cast<std::size_t>(rank)].gpu);
+  // A rank has a slice of a GPU in MIG mode; which slices a GPU has is not known here.
+  const bool slices = std::any_of(driven.begin(), driven.end(), [&](int gpu) {
+    return gpu >= 0 && n.is_slice(static_cast<std::size_t>(gpu));
+  });
   std::string names;
   std::int64_t idle = 0;
   for (int gpu = 0; gpu < static_cast<int>(n.gpus.size()); ++gpu) {
-    if (driven.contains(gpu)) continue;
+    const bool cut = slices && n.gpus[static_cast<std::size_t>(gpu)].mig.starts_with("on");
+    if (driven.contains(gpu) || cut) continue;
     names += (idle++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
   }
   if (idle == 0) return;

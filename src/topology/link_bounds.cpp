@@ -60,17 +60,19 @@ struct NearNics {
 
 NearNics near_nics(const Node& node, const Gpu& gpu) {
   NearNics near;
+  std::set<std::string> riding;  // the network interface on a port is that port
+  for (const Nic& nic : node.nics) riding.insert(nic.netdev);
   for (const PciLink& link : node.pci_links) {
     if (link.address != gpu.pci) continue;
-    for (const bool fabric : {true, false}) {  // the network interface on a fabric's port is that port
+    for (const bool fabric : {true, false}) {
       for (const Nic& nic : node.nics)
         if ((nic.kind == "infiniband" || nic.kind == "roce") == fabric && nic.state == "up" &&
-            nic.rate_bytes_per_s > 0 &&
+            nic.rate_bytes_per_s > 0 && !riding.contains(nic.name) &&
             std::find(link.near_nics.begin(), link.near_nics.end(), nic.name) != link.near_nics.end())
           near.nics.push_back(&nic);
       if (near.nics.empty()) continue;
-      const auto ports = std::count_if(node.nics.begin(), node.nics.end(), [](const Nic& nic) {
-        return nic.kind == "infiniband" || nic.kind == "roce";
+      const auto ports = std::count_if(node.nics.begin(), node.nics.end(), [&](const Nic& nic) {
+        return (nic.kind == "infiniband" || nic.kind == "roce") && !riding.contains(nic.name);
       });
       near.certain = fabric && near.nics.size() == 1 && (link.near_by == "pci" || ports == 1);
       break;

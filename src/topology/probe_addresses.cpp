@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
@@ -13,7 +14,10 @@ namespace {
 
 bool reaches_others(const sockaddr* address) {
   if (address == nullptr) return false;
-  if (address->sa_family == AF_INET) return true;
+  if (address->sa_family == AF_INET) {  // 169.254.0.0/16 is link-local: that of a board's own controller
+    const auto* in = reinterpret_cast<const sockaddr_in*>(address);
+    return ntohl(in->sin_addr.s_addr) >> 16 != 0xA9FE;
+  }
   return address->sa_family == AF_INET6 &&
          !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }

@@ -39,6 +39,13 @@ std::string interface_state(const std::string& directory) {
   return read_integer(directory + "/carrier").value_or(0) == 1 ? "up" : state;
 }
 
+/// A virtual function of SR-IOV whose port is listed, too: a setting of that port. In a container or guest
+/// that has the function alone it is the NIC.
+bool is_function_of_listed(const std::string& device) {
+  const std::string port = device + "/physfn";
+  return !sysfs::entries(port + "/net").empty() || !sysfs::entries(port + "/infiniband").empty();
+}
+
 struct Found {
   Nic nic;
   std::string id;
@@ -51,7 +58,7 @@ Found interface(const std::string& root, const std::string& name) {
   nic.name = name;
   const std::int64_t type = read_integer(directory + "/type").value_or(1);
   nic.kind = type == kTypeLoopback ? "loopback" : type == kTypeInfiniband ? "infiniband" : "ethernet";
-  nic.virtual_device = !sysfs::exists(device);
+  nic.virtual_device = !sysfs::exists(device) || is_function_of_listed(device);
   nic.id_source = "mac";
   nic.state = interface_state(directory);
   const double mbit = sysfs::number(directory + "/speed");
@@ -106,7 +113,7 @@ Found fabric_port(const std::string& root, const std::string& device, const std:
   if (gbit > 0) nic.rate_bytes_per_s = gbit * 1e9 / 8;
   nic.firmware = sysfs::line(base + "/fw_ver");
   nic.driver = sysfs::link_name(base + "/device/driver");
-  nic.virtual_device = !sysfs::exists(base + "/device");
+  nic.virtual_device = !sysfs::exists(base + "/device") || is_function_of_listed(base + "/device");
   nic.pci = pci_address(base + "/device");
   nic.numa = numa_of_device(root, base + "/device", nic.pci);
   nic.netdev = interface_of_port(root, device, port);

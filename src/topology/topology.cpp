@@ -68,8 +68,10 @@ int Node::gpu_of(const std::string& uuid) const noexcept {
   return at == gpu_uuids.end() ? -1 : static_cast<int>(at - gpu_uuids.begin());
 }
 
+bool Node::is_slice(std::size_t gpu) const { return gpu_uuid(gpu).starts_with("MIG"); }
+
 bool Node::unseen_by_nvml(std::size_t gpu) const {
-  return gpus[gpu].name.empty() && gpus[gpu].pci.empty() && !gpu_uuid(gpu).starts_with("MIG");
+  return gpus[gpu].name.empty() && gpus[gpu].pci.empty() && !is_slice(gpu);
 }
 
 std::uint64_t Node::llc_bytes_of(const std::vector<int>& cpus) const noexcept {

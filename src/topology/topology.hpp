@@ -38,7 +38,8 @@ struct Nic {
   double rate_bytes_per_s = unsupported;      ///< link rate as negotiated
   double max_rate_bytes_per_s = unsupported;  ///< capability, if known
   int numa = -1;
-  bool virtual_device = false;  ///< no PCI or platform device behind it
+  bool virtual_device =
+      false;              ///< no PCI or platform device behind it, or a virtual function of a listed port
   bool addressed = true;  ///< of an interface: has an IP address beyond its link, or that was not looked at
   bool bridge = false;
   std::vector<std::string> lower;  ///< interfaces that it combines or rides on: ports of a bond, under a VLAN
@@ -121,6 +122,7 @@ struct Node {
   std::string gpu_uuid(std::size_t gpu) const;  ///< of that of `gpus`
   std::string gpu_serial(std::size_t gpu) const;
   int gpu_of(const std::string& uuid) const noexcept;  ///< index into gpus; -1: none
+  bool is_slice(std::size_t gpu) const;                ///< of a GPU in MIG mode, which is listed, too
   /// Known from a rank that may use it alone, and no part of a GPU that NVML describes.
   bool unseen_by_nvml(std::size_t gpu) const;
   std::uint64_t llc_bytes_total() const noexcept;  ///< sum of last-level caches

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/clock.hpp"
 #include "device/cuda/cuda_device.hpp"
@@ -15,8 +16,9 @@
 namespace assay {
 namespace {
 
-std::string uuid_text(const cudaUUID_t& uuid) {
-  std::string text = "GPU";
+/// A slice of a GPU has a UUID of its own, and a name such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb".
+std::string uuid_text(const cudaUUID_t& uuid, const char* name) {
+  std::string text = std::strstr(name, " MIG ") != nullptr ? "MIG" : "GPU";
   for (int i = 0; i < 16; ++i) {
     char digits[4];
     std::snprintf(digits, sizeof(digits), "%02x",
@@ -34,7 +36,7 @@ VisibleGpu describe(int ordinal) {
   std::snprintf(pci, sizeof(pci), "%04x:%02x:%02x.0", static_cast<unsigned>(p.pciDomainID),
                 static_cast<unsigned>(p.pciBusID), static_cast<unsigned>(p.pciDeviceID));
   return {ordinal,
-          uuid_text(p.uuid),
+          uuid_text(p.uuid, p.name),
           pci,
           p.name,
           static_cast<double>(p.totalGlobalMem),

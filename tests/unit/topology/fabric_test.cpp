@@ -96,6 +96,26 @@ TEST(Fabric, SlurmTree) {
   EXPECT_THAT(leaf_of_nodes(t), ElementsAre(0, 0, 1));
 }
 
+TEST(Fabric, ARowWithoutANicIsAboutThoseWithAWire) {
+  const Fabric f = parse_fabric(slurm, "topology.conf");
+  auto t = job(3, 1);
+  for (auto& node : t.nodes) node.nics.edit()[0].virtual_device = false;
+  const auto add_bridge = [&] {
+    for (auto& node : t.nodes) {
+      Nic bridge;
+      bridge.name = "docker0", bridge.kind = "ethernet", bridge.virtual_device = true;
+      node.nics.edit().push_back(bridge);
+      node.nic_ids.emplace_back();
+    }
+  };
+  add_bridge();
+  EXPECT_EQ(apply_fabric(f, t).nics, 3U);
+  for (const auto& node : t.nodes) EXPECT_EQ(node.nics[1].leaf, "") << node.hostname;
+  t = job(3, 0);
+  add_bridge();
+  EXPECT_EQ(apply_fabric(f, t).nics, 3U) << "virtual hosts have no other";
+}
+
 TEST(Fabric, IbnetdiscoverByNameAndByGuid) {
   const Fabric f = parse_fabric(ib, "net.txt");
   EXPECT_EQ(f.format, "ibnetdiscover");

@@ -135,6 +135,15 @@ TEST(LinkBounds, NodesHaveTheSlowerOfPcieAndTheNicNextToTheGpu) {
   const auto bound = [&] { return pair_bound(topology, LinkUse::message, 0, 2); };
   EXPECT_DOUBLE_EQ(bound().rate, 50e9);
   EXPECT_EQ(bound().floor, bounded::network_message.floor);
+  // IPoIB on a port is that port.
+  for (Node& node : topology.nodes) {
+    Nic ib0 = node.nics[0];
+    ib0.name = node.nics.edit()[0].netdev = "ib0";
+    node.nics.edit().push_back(ib0);
+    node.pci_links.edit()[0].near_nics.push_back("ib0");
+  }
+  EXPECT_DOUBLE_EQ(bound().rate, 50e9);
+  EXPECT_EQ(bound().floor, bounded::network_message.floor);
   topology.nodes[1].gpus.edit()[0].pcie_generation_max = 4;
   EXPECT_NEAR(bound().rate, 31.5e9, 0.1e9);
   // Both GPUs next to both NICs: each has half of them, and which of them carries a message is not known.

@@ -256,6 +256,19 @@ TEST(GpuLaunch, GpusThatOnlyTheirOwnRanksSeeHaveNoCounters) {
   EXPECT_THAT(told(without), ::testing::Not(::testing::Contains(::testing::HasSubstr("NVML does not show"))));
 }
 
+TEST(GpuLaunch, SlicesAreNoGpusMoreAndTheirGpuIsCovered) {
+  Node node = made_node("a", 2);
+  for (int gpu = 0; gpu < 2; ++gpu) node.gpus.edit()[static_cast<std::size_t>(gpu)].name = "NVIDIA H100";
+  node.gpus.edit()[0].mig = "on";
+  const Topology t = discovered({node}, {facts("a", 0, 0, "MIG-1", {"MIG-1"}), facts("a", 0, 1, "GPU-a1")});
+  ASSERT_EQ(t.nodes[0].gpus.size(), 3U);
+  EXPECT_THAT(told(t, {0, 0, 2}), ::testing::IsEmpty());
+  EXPECT_THAT(told(t, {0, 0, 3}), ::testing::Contains("launch-fail missing: a: 2 GPUs, expected 3"));
+  // Nobody has a slice of the GPU in MIG mode.
+  const Topology none = discovered({node}, {facts("a", 0, 0, "GPU-a1")});
+  EXPECT_THAT(told(none), ::testing::Contains(::testing::HasSubstr("1 of 2 GPUs (gpu0) belong to no rank")));
+}
+
 TEST(GpuLaunch, AGpuThatDoesNotAnswerIsAFaultOnAnyDevice) {
   Node node = made_node("a", 1);
   node.gpus_lost = {"GPU 1 of the driver does not answer"};

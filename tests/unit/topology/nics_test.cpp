@@ -82,6 +82,19 @@ TEST(Nics, EthernetOnlyWithVirtualInterfaces) {
   EXPECT_EQ(physical_nics(node).size(), 2U);
 }
 
+TEST(Nics, VirtualFunctionsAreASettingOfTheirPort) {
+  Tree tree;
+  testing::add_ethernet(tree, "eno1", "18", 25000);
+  testing::add_ethernet(tree, "eno1v0", "28", 25000);
+  tree.link("/sys/class/net/eno1v0/device/physfn", "/sys/class/net/eno1/device");
+  EXPECT_EQ(physical_nics(probe_node(tree.root())).size(), 2U)
+      << "a container that is given a function sees no interface of its port";
+  tree.link("/sys/class/net/eno1/device/net/eno1", "/sys/class/net/eno1");
+  const Node node = probe_node(tree.root());
+  ASSERT_EQ(physical_nics(node).size(), 1U);
+  EXPECT_EQ(physical_nics(node)[0]->name, "eno1");
+}
+
 TEST(Nics, WhatAnInterfaceRidesOnAndWhetherItHasAnAddress) {
   Tree tree;
   testing::add_ethernet(tree, "eth0", "18", 25000);
