@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,18 @@ bool is_gpu_counter(const std::string& counter);
 bool is_traffic(const std::string& counter);
 /// Whether its rise means throttling.
 bool is_throttling(const std::string& counter);
+
+/// Interfaces that come and go with containers and guests: NICs that the inventory does not list, of nodes of
+/// which it lists others.
+class PassingInterfaces {
+ public:
+  explicit PassingInterfaces(const Judgement& j);
+  bool contains(std::int32_t row) const;
+
+ private:
+  const Judgement& j_;
+  std::set<std::int32_t> listed_, nodes_;
+};
 
 /// Facts from the counters of GPUs.
 void judge_gpu_counters(Judgement& j, const Totals& totals);

@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "results/inventory_names.hpp"
+#include "verdict/counter_totals.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
@@ -54,9 +55,11 @@ struct Stray {
 class Moved {
  public:
   explicit Moved(const Judgement& j) {
+    const PassingInterfaces passing(j);
     for (const auto& row : j.results.counters) {
       if (row.counter != "tx_bytes" || j.entities.kind(row.entity) != "nic") continue;
       const double delta = row.after - row.before;  // NaN where one of them is missing
+      if (std::isnan(delta) && passing.contains(row.entity)) continue;
       const auto node = j.entities.node(row.entity);
       if (std::isnan(row.before) && std::isnan(row.after)) unreadable_.insert(row.entity);
       by_case_[{row.case_path, node}][row.entity] = delta >= 0 ? delta : results::not_taken;

@@ -75,10 +75,14 @@ void judge_memory(Judgement& j) {
   // With cores left idle by the launch the controllers cannot be filled, and a floor would name the
   // launch's victim.
   if (bandwidth.empty() || any_uncovered(j)) return;
+  // Memory behind a CXL link or of a GPU may be a domain without cores, which takes no share.
+  const Numbers cores = numbers_of(j, "numa", {"pus"});
   Numbers domains, devices;
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
     const auto node = j.entities.node(static_cast<std::int32_t>(i));
-    if (j.results.entities[i].kind == "numa") ++domains[node];
+    if (j.results.entities[i].kind == "numa" &&
+        (cores.empty() || cores.contains(static_cast<std::int32_t>(i))))
+      ++domains[node];
     if (j.results.entities[i].kind == "device" && j.entities.takes_part(static_cast<std::int32_t>(i)))
       ++devices[node];
   }

@@ -138,8 +138,12 @@ std::string counters_table(const Page& page) {
   for (const auto& [key, sum] : sums | std::views::take(most_rows))
     rows.push_back({markup_cell(part_link(std::get<1>(key))), cell(std::get<2>(key)),
                     number_cell(fmt::format("{:.15g}", sum))});
-  return table(fmt::format("Counters that changed while cases ran ({})", sums.size()),
-               {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
+  return table(
+      sums.size() > rows.size()
+          ? fmt::format("Counters that changed while cases ran: {} of {}, the others are in the file",
+                        rows.size(), sums.size())
+          : fmt::format("Counters that changed while cases ran ({})", sums.size()),
+      {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
 }
 
 }  // namespace

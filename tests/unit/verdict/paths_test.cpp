@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "results/inventory_names.hpp"
 #include "tests/unit/fabricate.hpp"
 
@@ -129,6 +131,39 @@ TEST(VerdictPaths, CountersThatCannotBeReadClaimNothingOfLaterCases) {
   fleet.results.counters.push_back(
       {first, row_named(fleet.results, "node0/eth0"), "tx_bytes", results::not_taken, results::not_taken});
   EXPECT_THAT(fleet.found(), IsEmpty());
+}
+
+TEST(VerdictPaths, InterfacesOfContainersComeAndGo) {
+  PathFleet fleet(2);
+  auto& r = fleet.results;
+  const auto veth = static_cast<std::int32_t>(r.entities.size());
+  r.entities.push_back({"nic", "veth7", "path", "node0/veth7", row_named(r, "node0"), -1});
+  r.counters.push_back({"p2p/x", veth, "rx_bytes", 5, results::not_taken});
+  const auto unreadable = [&] { return all_reasons(judge(r)).find("unreadable") != std::string::npos; };
+  EXPECT_FALSE(unreadable());
+  const auto inventory = std::exchange(r.inventory, {});
+  EXPECT_TRUE(unreadable()) << "without an inventory nobody knows";
+  r.inventory = inventory;
+  r.counters.push_back({"p2p/x", veth, "rx_errors", 5, results::not_taken});
+  EXPECT_TRUE(unreadable()) << "no traffic";
+}
+
+TEST(VerdictPaths, AnInterfaceThatWentAwayHidesNothing) {
+  PathFleet fleet(2);
+  auto& r = fleet.results;
+  const auto veth = static_cast<std::int32_t>(r.entities.size());
+  r.entities.push_back({"nic", "veth7", "path", "node0/veth7", row_named(r, "node0"), -1});
+  const auto first = fleet.sent("bandwidth-uni-262144-cross-mpi", {{a0, b0}, {b0, a0}}, gb);
+  const auto second = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}, {b0, a0}}, gb);
+  r.counters.push_back({first, veth, "tx_bytes", 7, results::not_taken});
+  r.counters.push_back({second, veth, "tx_bytes", results::not_taken, results::not_taken});
+  for (const auto& path : {first, second}) {
+    fleet.moved(path, "node0/eth0", 0.2 * gb);
+    fleet.moved(path, "node1/eth0", 1.01 * gb);
+  }
+  const auto found = fleet.found();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].name, "node0");
 }
 
 TEST(VerdictPaths, SingleNicWithoutItsTrafficIsNamed) {

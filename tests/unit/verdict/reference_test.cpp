@@ -42,6 +42,22 @@ TEST(VerdictPhysical, SingleDomainBelowIsNamed) {
   EXPECT_THAT(v.basis, HasSubstr("hardware rates 5"));
 }
 
+TEST(VerdictPhysical, DomainsWithoutCoresTakeNoShareOfTheBandwidth) {
+  auto r = memory_run(5, {80e9, 80e9, 40e9, 80e9, 80e9}, 100e9);
+  auto& table = r.inventory["numa"];
+  table.entity = rows_of_kind(r, "numa");
+  for (const auto node : rows_of_kind(r, "node")) {
+    table.entity.push_back(static_cast<std::int32_t>(r.entities.size()));
+    const std::string name = r.entities[static_cast<std::size_t>(node)].name + "/numa1";
+    r.entities.push_back({"numa", name, "path", name, node, -1});
+  }
+  table.number["pus"].assign(10, 0);
+  std::fill_n(table.number["pus"].begin(), 5, 16.0);
+  EXPECT_EQ(count_severity(judge(r), "FAIL"), 1U) << "the second domain of each node is a CXL device";
+  table.number["pus"].assign(10, 16);
+  EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U);
+}
+
 TEST(VerdictPhysical, NotClaimedWithoutKnowledgeOrWithIdleCores) {
   EXPECT_EQ(judge(memory_run(5, std::vector<double>(5, 40e9), results::not_taken)).state, "PASS");
   EXPECT_EQ(judge(memory_run(5, std::vector<double>(5, 60e9), 100e9)).state, "PASS");
