@@ -26,7 +26,7 @@ std::string clock_name(int rank) {
   return *boot + " " + (n > 0 ? std::string(space, static_cast<std::size_t>(n)) : "");
 }
 
-/// Rank 0's side of the exchanges with one peer: answers each question with its own time.
+/// Answers each question of a peer with the own time.
 void serve(Communicator& comm, int peer, int exchanges, const ClockReading& reading) {
   double time = 0;
   for (int i = 0; i < exchanges; ++i) {
@@ -36,15 +36,16 @@ void serve(Communicator& comm, int peer, int exchanges, const ClockReading& read
   }
 }
 
-ClockOffset ask(Communicator& comm, int exchanges, const ClockReading& reading) {
+/// To the clock of `peer`.
+ClockOffset ask(Communicator& comm, int peer, int exchanges, const ClockReading& reading) {
   ClockOffset best{0, std::numeric_limits<double>::infinity()};
   for (int i = 0; i < exchanges; ++i) {
     const double before = reading(now_s());
     double theirs = before;
-    comm.send(&theirs, sizeof theirs, 0, clock_tag);
-    comm.recv(&theirs, sizeof theirs, 0, clock_tag);
+    comm.send(&theirs, sizeof theirs, peer, clock_tag);
+    comm.recv(&theirs, sizeof theirs, peer, clock_tag);
     const double after = reading(now_s());
-    // Rank 0 read its clock somewhere between; the middle is wrong by at most half the round trip.
+    // The peer read its clock somewhere between; the middle is wrong by at most half the round trip.
     if ((after - before) / 2 < best.error_s) best = {theirs - (before + after) / 2, (after - before) / 2};
   }
   return best;
@@ -57,21 +58,31 @@ ClockOffset estimate_clock_offset(Communicator& comm, int exchanges, bool every_
   const ClockReading clock = reading ? reading : [](double t) { return t; };
   const auto names = comm.all_gather_text(every_rank || reading ? "rank " + std::to_string(comm.rank())
                                                                 : clock_name(comm.rank()));
-  std::map<std::string, int> first;  // the rank that measures for each clock
-  for (std::size_t rank = 0; rank < names.size(); ++rank) first.emplace(names[rank], static_cast<int>(rank));
-  const int mine = first.at(names[static_cast<std::size_t>(comm.rank())]);
+  std::map<std::string, std::size_t> clocks;  // numbered in the order of their first ranks
+  std::vector<int> first;                     // the rank that measures for each clock
+  for (std::size_t rank = 0; rank < names.size(); ++rank)
+    if (clocks.emplace(names[rank], first.size()).second) first.push_back(static_cast<int>(rank));
+  const std::size_t mine = clocks.at(names[static_cast<std::size_t>(comm.rank())]);
 
+  // A binomial tree: the steps are as many as the number of clocks has bits, and its branches are
+  // independent.
   ClockOffset offset;
-  if (comm.rank() == 0) {
-    for (std::size_t peer = 1; peer < names.size(); ++peer)
-      if (first.at(names[peer]) == static_cast<int>(peer))
-        serve(comm, static_cast<int>(peer), exchanges, clock);
-  } else if (mine == comm.rank()) {
-    offset = ask(comm, exchanges, clock);
+  for (std::size_t bit = 1; first[mine] == comm.rank() && bit < first.size(); bit *= 2) {
+    if ((mine & bit) != 0) {
+      offset = ask(comm, first[mine - bit], exchanges, clock);
+      break;
+    }
+    if (mine + bit < first.size()) serve(comm, first[mine + bit], exchanges, clock);
   }
   std::vector<ClockOffset> all(static_cast<std::size_t>(comm.size()));
   comm.all_gather(&offset, all.data(), sizeof offset);
-  return all[static_cast<std::size_t>(mine)];
+  ClockOffset sum;
+  for (std::size_t at = mine; at != 0; at &= at - 1) {  // without its lowest bit: the one it asked
+    const ClockOffset& step = all[static_cast<std::size_t>(first[at])];
+    sum.offset_s += step.offset_s;
+    sum.error_s += step.error_s;
+  }
+  return sum;
 }
 
 }  // namespace assay

@@ -10,9 +10,9 @@ namespace assay {
 /// What a clock shows when now_s() is `t`.
 using ClockReading = std::function<double(double t)>;
 
-/// Offset of this rank's now_s() to rank 0's: rank 0's clock = now_s() + offset. Cristian's method: the
-/// exchange with the least round trip out of `exchanges`; the error is at most half that round trip.
-/// Collective.
+/// Offset of this rank's now_s() to rank 0's: rank 0's clock = now_s() + offset. Cristian's method along a
+/// binomial tree: of each step the exchange with the least round trip out of `exchanges`; the error is at
+/// most half of these round trips. Collective.
 struct ClockOffset {
   double offset_s = 0;
   double error_s = 0;

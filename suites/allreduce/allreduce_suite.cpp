@@ -213,9 +213,13 @@ void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Divisi
   if (!slot_memory(spec, slots, scope.comm, context, registered, memory)) return;
   const workload::CollectiveMode mode{spec.variant == allreduce::Variant::in_place,
                                       spec.variant == allreduce::Variant::graph};
+  // Each has values of its own: what an earlier one left in the slots is wrong for the next.
+  std::uint64_t made = 0;
   const auto make = [&](std::size_t bytes) {
-    auto collective = std::make_unique<Collective>(*scope.comm, spec.operation, bytes, memory, slots,
-                                                   context.random.key(), &context.device, mode);
+    const std::uint64_t number = (static_cast<std::uint64_t>(draw) << 32) + ++made;
+    auto collective =
+        std::make_unique<Collective>(*scope.comm, spec.operation, bytes, memory, slots,
+                                     mix64(context.random.key(), number), &context.device, mode);
     if (context.injector != nullptr)
       collective->set_injection_point([&context](std::span<float> result) {
         context.injection_point("allreduce", result.data(), result.size(), sizeof(float));

@@ -53,7 +53,7 @@ CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPla
                          const ClockReading& clock) {
   CollectiveSeries result;
   const ClockOffset offset = arrivals ? estimate_clock_offset(comm, 20, false, clock) : ClockOffset{};
-  result.clock_error_s = offset.error_s;
+  if (arrivals) result.clock_error_s = comm.max(offset.error_s);
 
   // Warm-up runs on inputs that stay, in all slots; from the first sample on every batch gets new ones,
   // outside the clock.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/congestion/congestion_suite.hpp"
 
+#include <optional>
+
 #include "base/clock.hpp"
 #include "suites/congestion/canaries.hpp"
 #include "suites/congestion/congestion_metrics.hpp"
@@ -64,15 +66,15 @@ void run_part(const Case& c, const congestion::Roles& roles, Communicator& group
   const Canary canary = congestion::canary_of(c);
   const int me = context.world.rank();
   const bool is_canary = roles.canary[static_cast<std::size_t>(context.topology.me().node)];
+  std::optional<congestion::Flood> flood;
+  if (!is_canary && congested)
+    flood.emplace(group, congestion::congestor_of(c), context.device,
+                  c.parameters.at("load_bytes").get<std::size_t>(), context.random.key());
   context.world.quiet_barrier();
   const double begin = now_s();
   if (!is_canary) {
     // Longer than the canaries look, so that none of their samples is without traffic.
-    const std::size_t block = c.parameters.at("load_bytes");
-    if (congested)
-      wrong_words(congestion::flood(group, congestion::congestor_of(c), context.device, block,
-                                    context.random.key(), begin + 1.2 * seconds),
-                  "the traffic of the others", context);
+    if (flood) wrong_words(flood->run(begin + 1.2 * seconds), "the traffic of the others", context);
   } else if (canary == Canary::all_reduce) {
     const Samples samples = congestion::watch_sum(group, seconds);
     wrong_words(samples.wrong_sums, "sums", context);

@@ -15,51 +15,47 @@ kernels::PayloadKey block_key(std::uint64_t key, int source, int destination) {
   return kernels::payload_key(key, source, destination, 0);
 }
 
-std::uint64_t all_to_all(Communicator& comm, const workload::PayloadBuffer& arena, std::size_t block,
-                         std::uint64_t key, double end_s) {
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  std::byte *out = arena.data(), *in = arena.data() + ranks * block;
-  for (std::size_t r = 0; r < ranks; ++r)
-    arena.fill(block_key(key, comm.rank(), static_cast<int>(r)), out + r * block, block);
-  arena.settle();
-  do comm.all_to_all(out, in, block);
-  while (comm.max(now_s() < end_s ? 0.0 : 1.0) == 0);
-  std::uint64_t wrong = 0;
-  for (std::size_t r = 0; r < ranks; ++r)
-    wrong += arena.check(block_key(key, static_cast<int>(r), comm.rank()), in + r * block, block).count;
-  return wrong;
-}
-
-std::uint64_t incast(Communicator& comm, const workload::PayloadBuffer& arena, std::size_t block,
-                     std::uint64_t key, double end_s) {
-  const int ranks = comm.size();
-  const bool target = comm.rank() == 0;
-  if (!target) arena.fill(block_key(key, comm.rank(), 0), arena.data(), block);
-  arena.settle();
-  std::vector<Request> requests(target ? static_cast<std::size_t>(ranks - 1) : 1);
-  do {
-    if (target)
-      for (int r = 1; r < ranks; ++r)
-        comm.irecv(arena.data() + static_cast<std::size_t>(r) * block, block, r, incast_tag,
-                   requests[static_cast<std::size_t>(r - 1)]);
-    else
-      comm.isend(arena.data(), block, 0, incast_tag, requests[0]);
-    comm.wait_all(requests);
-  } while (comm.max(now_s() < end_s ? 0.0 : 1.0) == 0);
-  std::uint64_t wrong = 0;
-  for (int r = 1; target && r < ranks; ++r)
-    wrong +=
-        arena.check(block_key(key, r, 0), arena.data() + static_cast<std::size_t>(r) * block, block).count;
-  return wrong;
-}
-
 }  // namespace
 
-std::uint64_t flood(Communicator& comm, Congestor congestor, const workload::PayloadBuffer& arena,
-                    std::size_t block_bytes, std::uint64_t key, double end_s) {
-  if (comm.size() < 2) return 0;
-  return congestor == Congestor::incast ? incast(comm, arena, block_bytes, key, end_s)
-                                        : all_to_all(comm, arena, block_bytes, key, end_s);
+Flood::Flood(Communicator& comm, Congestor congestor, const workload::PayloadBuffer& arena,
+             std::size_t block_bytes, std::uint64_t key)
+    : comm_(comm), congestor_(congestor), arena_(arena), block_(block_bytes), key_(key) {
+  const int me = comm.rank();
+  if (congestor == Congestor::incast) {
+    if (me != 0) arena_.fill(block_key(key, me, 0), arena_.data(), block_);
+  } else {
+    for (int r = 0; r < comm.size(); ++r)
+      arena_.fill(block_key(key, me, r), arena_.data() + static_cast<std::size_t>(r) * block_, block_);
+  }
+  arena_.settle();
+  if (comm.size() > 1) exchange();
+}
+
+void Flood::exchange() {
+  const auto ranks = static_cast<std::size_t>(comm_.size());
+  if (congestor_ != Congestor::incast)
+    return comm_.all_to_all(arena_.data(), arena_.data() + ranks * block_, block_);
+  std::vector<Request> requests(comm_.rank() == 0 ? ranks - 1 : 1);
+  if (comm_.rank() == 0)
+    for (std::size_t r = 1; r < ranks; ++r)
+      comm_.irecv(arena_.data() + r * block_, block_, static_cast<int>(r), incast_tag, requests[r - 1]);
+  else
+    comm_.isend(arena_.data(), block_, 0, incast_tag, requests[0]);
+  comm_.wait_all(requests);
+}
+
+std::uint64_t Flood::run(double end_s) {
+  if (comm_.size() < 2) return 0;
+  do exchange();
+  while (comm_.max(now_s() < end_s ? 0.0 : 1.0) == 0);
+  const bool incast = congestor_ == Congestor::incast;
+  if (incast && comm_.rank() != 0) return 0;
+  const std::byte* in = arena_.data() + (incast ? 0 : static_cast<std::size_t>(comm_.size()) * block_);
+  std::uint64_t wrong = 0;
+  for (int r = incast ? 1 : 0; r < comm_.size(); ++r)
+    wrong += arena_.check(block_key(key_, r, comm_.rank()), in + static_cast<std::size_t>(r) * block_, block_)
+                 .count;
+  return wrong;
 }
 
 }  // namespace assay::congestion

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
+#include "transport/forwarding_communicator.hpp"
 #include "transport/mpi_detail.hpp"
 
 namespace assay {
@@ -36,6 +38,23 @@ TEST(ClockSync, TheExchangeFindsTheTrueOffsetWithinItsError) {
     EXPECT_LT(offset.error_s, 0.1);
   }
   EXPECT_LE(std::abs(offset.offset_s), offset.error_s);  // the true offset is 0
+}
+
+class Counting final : public ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  void send(const void* data, std::size_t bytes, int peer, int tag) override {
+    ++sends;
+    inner_.send(data, bytes, peer, tag);
+  }
+  int sends = 0;
+};
+
+TEST(ClockSync, NoRankAnswersAllOthers) {
+  const auto comm = mpi::duplicate_world();
+  Counting counting(*comm);
+  estimate_clock_offset(counting, 20, true);
+  EXPECT_LE(counting.sends, 20 * std::bit_width(static_cast<unsigned>(comm->size() - 1)));
 }
 
 }  // namespace

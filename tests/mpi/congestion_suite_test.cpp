@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "suite_rig.hpp"
 #include "suites/congestion/canaries.hpp"
 #include "suites/congestion/congestion_plan.hpp"
+#include "transport/mpi_detail.hpp"
 
 namespace assay {
 namespace {
@@ -60,6 +63,16 @@ TEST(CongestionImpact, IsARatioOfTimes) {
   const auto impact = congestion::impact_of(alone, congested);
   EXPECT_NEAR(impact.mean, (197 * 2 + 3 * 8) / 200.0, 1e-9);
   EXPECT_NEAR(impact.p99, 8, 0.1);
+}
+
+TEST(CongestionCanary, ALateStartIsNoPartOfASum) {
+  const auto comm = mpi::duplicate_world();
+  if (comm->rank() == comm->size() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  auto samples = congestion::watch_sum(*comm, 1.0);
+  ASSERT_GT(samples.seconds.size(), 2U);
+  const auto middle = samples.seconds.begin() + static_cast<std::ptrdiff_t>(samples.seconds.size() / 2);
+  std::nth_element(samples.seconds.begin(), middle, samples.seconds.end());
+  EXPECT_LT(*middle, 0.1);
 }
 
 TEST(CongestionSuite, IsPlannedFromExtendedUpOrByName) {
