@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <ucp/api/ucp.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -26,6 +27,7 @@ using ucx::what;
 
 /// Closing must not wait for a rank that is gone.
 constexpr double farewell_s = 2.0;
+constexpr int proof_tag = 32002;
 
 /// What a Request holds: null once it is complete.
 ucs_status_ptr_t pending_of(const Request& request) noexcept {
@@ -86,6 +88,32 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
     return {};
   }
 
+  std::vector<int> silent(std::span<const int> peers, double seconds) override {
+    proofs_.assign(peers.size(), {});
+    std::vector<int> out;
+    const double end = now_s() + seconds;
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      Proof& proof = proofs_[i];
+      irecv(&proof.in, 1, peers[i], proof_tag, proof.requests[0]);
+      isend(&proof.out, 1, peers[i], proof_tag, proof.requests[1]);
+    }
+    const InCall mark(*heartbeat_, Call::wait, waits_for_);
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      bool done = false;
+      while (!(done = advance(proofs_[i].requests)) && now_s() < end) progress();
+      if (done) continue;
+      out.push_back(peers[i]);
+      auto& [receive, send] = proofs_[i].requests;
+      if (const ucs_status_ptr_t pending = pending_of(receive); pending != nullptr) {
+        ucp_request_cancel(worker_.get(), pending);
+        finish(pending, farewell_s);
+      }
+      if (const ucs_status_ptr_t pending = pending_of(send); pending != nullptr) ucp_request_free(pending);
+      receive = send = Request{};
+    }
+    return out;
+  }
+
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
     wait(start_send(data, bytes, peer, tag), Call::send, peer);
   }
@@ -129,6 +157,12 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   }
 
  private:
+  /// Of one peer, whether it answers. What UCX may still send lives as long as this object.
+  struct Proof {
+    std::byte in{}, out{1};
+    std::array<Request, 2> requests{};
+  };
+
   /// What another rank exposed: where it begins there, and the key to it on the endpoint.
   struct There {
     std::uint64_t address = 0;
@@ -288,6 +322,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   std::map<int, std::string> addresses_;  ///< by rank of the world
   std::map<int, ucp_ep_h> endpoints_;
   int waits_for_ = supervisor::no_peer;
+  std::vector<Proof> proofs_;
   ucp_mem_h exposed_ = nullptr;
   std::map<int, std::pair<std::uint64_t, std::string>>
       keys_;  ///< address and packed key, by rank of the world

@@ -45,6 +45,9 @@ class UcxCommunicator : public ForwardingCommunicator {
   }
   /// Makes endpoints to those that have none. Empty when all of `peers` can be reached, else why not.
   virtual std::string connect(std::span<const int> peers) = 0;
+  /// Exchanges a byte with each of `peers`, which do the same: an endpoint alone does not tell whether
+  /// anybody answers. Those that did not within `seconds`.
+  virtual std::vector<int> silent(std::span<const int> peers, double seconds) = 0;
   /// Lets the ranks of `group` read and write `memory` of each of them, until this communicator ends; needs
   /// Settings::one_sided. Collective over `group`. Throws Error(mpi) where UCX cannot.
   virtual RemoteMemory& expose(Communicator& group, std::span<std::byte> memory) = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 #include "run/injector.hpp"
@@ -11,11 +12,14 @@
 #include "topology/oversubscription.hpp"
 #include "transport/gpu_links.hpp"
 #include "transport/renumbered_communicator.hpp"
+#include "transport/tcp_reach.hpp"
 
 namespace assay::p2p {
 namespace {
 
 bool one_sided(const Spec& spec) { return spec.mode == Mode::put || spec.mode == Mode::get; }
+
+constexpr double answer_s = 10;  ///< for a partner, also on a busy host
 
 GpuLinks& links_of(const Context& context) {
   if (context.gpu_links == nullptr) throw Error(ErrorKind::device, "this assay was built without CUDA");
@@ -51,16 +55,55 @@ void Carrier::use_ucx(const Spec& spec, const Shape& shape, const Schedule& sche
     host_.resize(shape.arena_bytes());
     payload_buffer_ = PayloadBuffer(host_);
   }
-  const std::string transports = spec.nic.empty() ? "" : rail_of(spec, context.topology).transports;
-  ucx_ = UcxCommunicator::make(world_, group_,
-                               {spec.nic_of(context.topology.me().node), transports,
-                                oversubscription(context.topology) > 1, context.heartbeat, one_sided(spec)});
-  faulty_ = context.with_faults(*ucx_);
   for (const Round& round : schedule)
     if (const int peer = partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
-  for (const std::string& problem : group_.all_gather_text(ucx_->connect(partners_)))
-    if (!problem.empty()) throw Error(ErrorKind::mpi, problem);
+  const std::string transports = spec.nic.empty() ? "" : rail_of(spec, context.topology).transports;
+  const std::string& nic = spec.nic_of(context.topology.me().node);
+  if (transports == "tcp") agree_that_tcp_reaches(nic, context);
+  ucx_ = UcxCommunicator::make(
+      world_, group_,
+      {nic, transports, oversubscription(context.topology) > 1, context.heartbeat, one_sided(spec)});
+  faulty_ = context.with_faults(*ucx_);
+  std::string problem = ucx_->connect(partners_);
+  if (problem.empty()) problem = no_answer(ucx_->silent(partners_, answer_s), nic, context);
+  agree(problem);
   if (one_sided(spec)) remote_ = &ucx_->expose(group_, {payload_buffer_.data(), payload_buffer_.size()});
+}
+
+/// Throws on all ranks of the group what any of them tells.
+void Carrier::agree(const std::string& problem) {
+  for (const std::string& told : group_.all_gather_text(problem))
+    if (!told.empty()) throw Error(ErrorKind::mpi, told);
+}
+
+/// A NIC may have an address that others do not reach, or a firewall behind it: the case ends in error, and
+/// the run goes on.
+void Carrier::agree_that_tcp_reaches(const std::string& nic, const Context& context) {
+  const TcpReach mine(nic);
+  std::map<int, std::string> address;  // by rank of the world
+  for (const std::string& told :
+       group_.all_gather_text(fmt::format("{} {}", world_.rank(), mine.address()))) {
+    const std::size_t blank = told.find(' ');
+    address[std::stoi(told.substr(0, blank))] = told.substr(blank + 1);
+  }
+  std::vector<std::string> theirs;
+  for (const int peer : partners_) theirs.push_back(address[peer]);
+  std::vector<int> silent;
+  for (const std::size_t i : mine.silent(theirs, answer_s)) silent.push_back(partners_[i]);
+  agree(no_answer(silent, nic, context));
+}
+
+std::string Carrier::no_answer(const std::vector<int>& peers, const std::string& nic,
+                               const Context& context) const {
+  if (peers.empty()) return {};
+  const auto host = [&](int rank) {
+    const auto node = context.topology.ranks[static_cast<std::size_t>(rank)].node;
+    return context.topology.nodes[static_cast<std::size_t>(node)].hostname;
+  };
+  std::string text = fmt::format("{}{}{}: no answer within {} s from", host(world_.rank()),
+                                 nic.empty() ? "" : "/", nic, answer_s);
+  for (const int peer : peers) text += " " + host(peer);
+  return text;
 }
 
 void Carrier::use_nccl(const Spec& spec, Context& context) {

@@ -105,7 +105,8 @@ std::string beside(const p2p::Spec& spec, const std::string& path) {
 
 /// A case that was ended keeps its samples, and is valid if every rank has met two partners of the `planned`
 /// first rounds, or all of these: enough to tell an end from a link.
-void tell_cut_short(const p2p::Schedule& schedule, std::size_t planned, std::size_t done, Context& context) {
+void tell_cut_short(p2p::Scope scope, const p2p::Schedule& schedule, std::size_t planned, std::size_t done,
+                    Context& context) {
   static constexpr int enough = 2;
   std::map<int, std::pair<int, int>> met;  // done and planned, by rank
   for (std::size_t round = 0; round < planned; ++round)
@@ -121,8 +122,8 @@ void tell_cut_short(const p2p::Schedule& schedule, std::size_t planned, std::siz
                            " rounds in the time there was";
   if (!stands)
     context.record.set_state(results::CaseState::incomplete, text);
-  else if (context.world.rank() == 0)
-    context.record.event("cut-short", text);
+  else if (scope == p2p::Scope::node ? context.topology.me().local_rank == 0 : context.world.rank() == 0)
+    context.record.event("cut-short", text);  // each node ends its rounds by itself
 }
 
 /// Rounds of pairs that all ranks go through together.
@@ -279,7 +280,7 @@ void run_pairs(const Case& c, Context& context) {
   p2p::report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
-  if (done < schedule.size()) tell_cut_short(schedule, planned, done, context);
+  if (done < schedule.size()) tell_cut_short(spec.scope, schedule, planned, done, context);
   rounds.rethrow();
 }
 

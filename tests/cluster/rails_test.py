@@ -73,6 +73,19 @@ class Rails(cluster.ClusterTest):
         self.assertIn(f"were sent over {faulty_nic} alone", paths[0]["text"])
         self.assertIn(f"{self.cluster.hosts[1]}/eth0 moved", paths[0]["text"])
 
+    def test_a_nic_that_nobody_reaches_ends_its_cases_and_not_the_run(self):
+        silent = self.cluster.hosts[1]
+        show = lambda host: self.cluster.on(host, "ip", "-4", "-o", "addr", "show", "eth1").stdout.split()[3].split("/")[0]
+        self.addCleanup(self.cluster.on, silent, "ip", "neigh", "flush", "dev", "eth1", "nud", "permanent")
+        for host in self.cluster.hosts:
+            if host != silent:  # frames to an address that no NIC has
+                self.cluster.on(silent, "ip", "neigh", "replace", show(host), "lladdr", "02:00:00:00:0b:ad", "dev", "eth1", "nud", "permanent")
+        result, run = self.measure(level="quick")
+        states = run.states()
+        self.assertEqual(states["p2p/bandwidth-uni-65536-cross-ucx-eth0"], "pass")
+        self.assertEqual(states["p2p/bandwidth-uni-65536-cross-ucx-eth1"], "error")
+        self.assertRegex(" ".join(result.stdout.split()), rf"no answer within 10 s from( \S+)* {silent}|{silent}/eth1: no answer within 10 s")
+
     def test_the_slow_nic_is_slow_and_its_sibling_is_not(self):
         # Four hosts on one machine are too few and too noisy to be each other's peers; a site's limit needs none.
         (self.dir / "l.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-65536-cross-ucx-*:bandwidth"\nmin = "5 MB/s"\n')
