@@ -262,7 +262,7 @@ TEST(GpuLaunch, SlicesAreNoGpusMoreAndTheirGpuIsCovered) {
   node.gpus.edit()[0].mig = "on";
   const Topology t = discovered({node}, {facts("a", 0, 0, "MIG-1", {"MIG-1"}), facts("a", 0, 1, "GPU-a1")});
   ASSERT_EQ(t.nodes[0].gpus.size(), 3U);
-  EXPECT_THAT(told(t, {0, 0, 2}), ::testing::IsEmpty());
+  EXPECT_THAT(told(t, {0, 0, 2}), ::testing::Not(::testing::Contains(::testing::HasSubstr("GPU"))));
   EXPECT_THAT(told(t, {0, 0, 3}), ::testing::Contains("launch-fail missing: a: 2 GPUs, expected 3"));
   // Nobody has a slice of the GPU in MIG mode.
   const Topology none = discovered({node}, {facts("a", 0, 0, "GPU-a1")});
