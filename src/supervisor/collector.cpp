@@ -285,54 +285,6 @@ void Collector::tend(double now) {
   }
 }
 
-void Collector::lose(int rank, const std::string& kind, const std::string& what, double now) {
-  Rank& r = ranks_[static_cast<std::size_t>(rank)];
-  if (r.out) return;
-  const std::string brief = fmt::format("{} {}", who(rank), what);
-  drop({rank, kind, brief, fmt::format("{}: {}", brief, r.hung_at.empty() ? where(r) : r.hung_at), r.trace},
-       now);
-}
-
-/// Goes on without a rank, and without those that cannot go on without it.
-void Collector::drop(const Loss& loss, double now) {
-  const int rank = loss.rank;
-  Rank& r = ranks_[static_cast<std::size_t>(rank)];
-  r.lost = r.out = true;
-  r.parts = {};
-  any_lost_ = true;
-  tell_(loss.text);
-  if (!r.trace.empty()) tell_(fmt::format("rank {}'s stack:\n{}", rank, r.trace));
-  std::vector<int> affected;
-  if (controller_.started() && ready_at_s_ > 0)
-    affected = controller_.lost(loss, case_);
-  else
-    store_early_loss(loss);
-  if (why_.empty()) why_ = loss.brief;
-  for (const int i : affected) {
-    Rank& other = ranks_[static_cast<std::size_t>(i)];
-    other.out = true;
-    if (other.connected) send_(i, {MessageType::kill, -1, 0, ""});
-  }
-  if (r.connected) send_(rank, {MessageType::kill, -1, 0, ""});
-  const bool none_left = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& x) { return x.out; });
-  if (none_left || ready_at_s_ == 0)
-    end_run(why_, false, now);
-  else if (state_ == State::measuring)
-    end_case_if_all_arrived(now);
-}
-
-/// Before the first case; the run ends.
-void Collector::store_early_loss(const Loss& loss) {
-  try {
-    std::vector<std::string> hosts;
-    for (const Rank& r : ranks_) hosts.push_back(r.host);
-    if (!controller_.started()) controller_.start_without_plan(hosts);
-  } catch (const std::exception& e) {
-    tell_(e.what());
-  }
-  if (controller_.started()) controller_.event(loss.kind, loss.text, loss.rank);
-}
-
 void Collector::stop(int signal, double now) {
   if (state_ == State::ending || state_ == State::over) return;
   if (stop_signal_ == 0) stop_at_s_ = now;

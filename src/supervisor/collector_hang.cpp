@@ -7,54 +7,10 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "supervisor/collector.hpp"
 
 namespace assay::supervisor {
-
-void Collector::check_silence(double now, double limit_s) {
-  // No rank waits for one that takes no part, but nobody leaves MPI with it, and the launcher waits for its
-  // host.
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    Rank& r = ranks_[i];
-    if (!r.idle || !r.connected || r.done || r.silent || now - r.heard_at_s <= limit_s) continue;
-    r.silent = idle_lost_ = true;
-    tell_(fmt::format("{}, which takes no part, is unreachable: the run goes on", who(static_cast<int>(i))));
-  }
-  const auto quiet_for = [&](const Rank& r) {
-    return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0;
-  };
-  if (std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return quiet_for(r) > limit_s; }))
-    return;
-  std::vector<int> quiet;
-  std::set<std::string> quiet_hosts, other_hosts;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    Rank& r = ranks_[i];
-    if (r.host != ranks_.front().host && !r.out) other_hosts.insert(r.host);
-    if (quiet_for(r) < 0.8 * limit_s)
-      continue;  // they report at different times: one that is silent is rarely alone
-    r.silent = true;
-    quiet.push_back(static_cast<int>(i));
-    quiet_hosts.insert(r.host);
-  }
-  if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
-    lose(0, "lost", "receives nothing from other hosts: the network of its host is down", now);
-    end_run(why_, false, now);
-    return;
-  }
-  // Of two hosts nobody sees which one's network is down; the run can go on at this end only.
-  const char* either = other_hosts.size() == 1 && quiet_hosts == other_hosts
-                           ? "; of two hosts the network of either may be down"
-                           : "";
-  for (const int rank : quiet) {
-    lose(rank, "lost",
-         fmt::format("is unreachable: no message from its supervisor for {:.0f} s{}",
-                     quiet_for(ranks_[static_cast<std::size_t>(rank)]), either),
-         now);
-    if (state_ == State::ending) return;
-  }
-}
 
 /// Before the first case: the slowest rank's phase has its own time.
 void Collector::check_phase(double now) {
