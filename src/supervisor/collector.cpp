@@ -246,8 +246,13 @@ void Collector::discount_own_stall(double now) {
   const double away_s = now - listened_at_s_;
   listened_at_s_ = now;
   if (away_s < own_stall_s) return;
-  for (Rank& r : ranks_) r.heard_at_s = std::min(now, r.heard_at_s + away_s);
-  case_since_s_ = std::min(now, case_since_s_ + away_s);  // else a silent rank's partners stand still first
+  const auto discount = [&](double& since_s) { since_s = std::min(now, since_s + away_s); };
+  for (Rank& r : ranks_) discount(r.heard_at_s);
+  discount(case_since_s_);  // else a silent rank's partners stand still first
+  discount(phases_.since_s);
+  case_deadline_at_s_ += away_s;
+  if (state_ == State::asking || state_ == State::tracing) discount(state_since_s_);
+  if (bye_at_s_ > 0) discount(bye_at_s_);
 }
 
 void Collector::tend(double now) {
