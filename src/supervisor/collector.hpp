@@ -103,8 +103,12 @@ class Collector {
   bool blame_who_left(double now);
   void end_trace(double now);
   void lose(int rank, const std::string& kind, const std::string& what, double now);
+  void lose_together(const std::vector<Loss>& losses, bool each, double now);
+  Loss loss_of(int rank, const std::string& kind, const std::string& what) const;
   void drop(const Loss& loss, double now);
-  void store_early_loss(const Loss& loss);
+  void note(const Loss& loss);
+  void go_on(double now);
+  void store_early_loss(const Loss& loss, bool first);
   void begin_segment(double now);
   void finish(const std::string& why);
   void end_run(const std::string& why, bool in_order, double now);

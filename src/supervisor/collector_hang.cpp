@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "supervisor/collector.hpp"
 
@@ -116,9 +117,12 @@ void Collector::begin_trace(double now, const std::string& what) {
   const HangAttribution found = attribute_hang(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
   std::vector<int> at_fault = found.at_fault;
   const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
-  if (at_fault.empty() && ready_at_s_ == 0 &&
-      static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
-    for (const MissingRank& s : who) at_fault.push_back(s.rank);
+  if (at_fault.empty() && ready_at_s_ == 0 && static_cast<std::ptrdiff_t>(who.size()) < active) {
+    // The others are beyond that phase. Of those that are not, one may wait for another: one host is named.
+    const auto host = [this](const MissingRank& s) { return ranks_[static_cast<std::size_t>(s.rank)].host; };
+    for (const MissingRank& s : who)
+      if (host(s) == host(who.front())) at_fault.push_back(s.rank);
+  }
   if (at_fault.empty())
     end_stuck(found, now);
   else
@@ -185,10 +189,18 @@ bool Collector::blame_who_left(double now) {
 
 void Collector::end_trace(double now) {
   state_ = ready_at_s_ == 0 ? State::starting : State::measuring;
+  std::vector<Loss> losses;
+  std::set<std::string> hosts, at_fault;
+  for (const Rank& r : ranks_)
+    if (!r.out) hosts.insert(r.host);
   for (const int rank : at_fault_) {
-    lose(rank, "hang", hang_what_, now);
-    if (state_ == State::ending) return;
+    const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+    if (r.out) continue;
+    losses.push_back(loss_of(rank, "hang", hang_what_));
+    at_fault.insert(r.host);
   }
+  // What is true of most hosts is little evidence against each.
+  lose_together(losses, 2 * at_fault.size() <= hosts.size(), now);
   if (state_ == State::measuring) end_case_if_all_arrived(now);  // they may have died meanwhile
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "supervisor/collector.hpp"
 
@@ -43,44 +44,65 @@ void Collector::check_silence(double now, double limit_s) {
   const char* either = other_hosts.size() == 1 && quiet_hosts == other_hosts
                            ? "; of two hosts the network of either may be down"
                            : "";
-  for (const int rank : quiet) {
-    lose(rank, "lost",
-         fmt::format("is unreachable: no message from its supervisor for {:.0f} s{}",
-                     quiet_for(ranks_[static_cast<std::size_t>(rank)]), either),
-         now);
-    if (state_ == State::ending) return;
-  }
+  std::vector<Loss> losses;
+  for (const int rank : quiet)
+    losses.push_back(loss_of(rank, "lost",
+                             fmt::format("is unreachable: no message from its supervisor for {:.0f} s{}",
+                                         quiet_for(ranks_[static_cast<std::size_t>(rank)]), either)));
+  lose_together(losses, true, now);
 }
 
 void Collector::lose(int rank, const std::string& kind, const std::string& what, double now) {
-  Rank& r = ranks_[static_cast<std::size_t>(rank)];
-  if (r.out) return;
+  if (ranks_[static_cast<std::size_t>(rank)].out) return;
+  drop(loss_of(rank, kind, what), now);
+}
+
+/// One rank of each host: all are named before it is decided who goes on. Without `each`, of hosts that
+/// cannot go on without another one only the first is named.
+void Collector::lose_together(const std::vector<Loss>& losses, bool each, double now) {
+  std::set<std::string> hosts;
+  for (const Loss& loss : losses) {
+    const Rank& r = ranks_[static_cast<std::size_t>(loss.rank)];
+    if ((each || !r.out) && hosts.insert(r.host).second) note(loss);
+  }
+  if (!hosts.empty()) go_on(now);
+}
+
+Loss Collector::loss_of(int rank, const std::string& kind, const std::string& what) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
   const std::string brief = fmt::format("{} {}", who(rank), what);
-  drop({rank, kind, brief, fmt::format("{}: {}", brief, r.hung_at.empty() ? where(r) : r.hung_at), r.trace},
-       now);
+  return {rank, kind, brief, fmt::format("{}: {}", brief, r.hung_at.empty() ? where(r) : r.hung_at), r.trace};
 }
 
 /// Goes on without a rank, and without those that cannot go on without it.
 void Collector::drop(const Loss& loss, double now) {
+  note(loss);
+  go_on(now);
+}
+
+void Collector::note(const Loss& loss) {
   const int rank = loss.rank;
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   r.lost = r.out = true;
   r.parts = {};
-  any_lost_ = true;
+  const bool first = !std::exchange(any_lost_, true);
   tell_(loss.text);
   if (!r.trace.empty()) tell_(fmt::format("rank {}'s stack:\n{}", rank, r.trace));
   std::vector<int> affected;
   if (controller_.started() && ready_at_s_ > 0)
     affected = controller_.lost(loss, case_);
   else
-    store_early_loss(loss);
+    store_early_loss(loss, first);
   if (why_.empty()) why_ = loss.brief;
   for (const int i : affected) {
     Rank& other = ranks_[static_cast<std::size_t>(i)];
-    other.out = true;
-    if (other.connected) send_(i, {MessageType::kill, -1, 0, ""});
+    if (!std::exchange(other.out, true) && other.connected) send_(i, {MessageType::kill, -1, 0, ""});
   }
   if (r.connected) send_(rank, {MessageType::kill, -1, 0, ""});
+}
+
+/// After losses.
+void Collector::go_on(double now) {
   const bool none_left = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& x) { return x.out; });
   if (none_left || ready_at_s_ == 0)
     end_run(why_, false, now);
@@ -89,11 +111,11 @@ void Collector::drop(const Loss& loss, double now) {
 }
 
 /// Before the first case; the run ends.
-void Collector::store_early_loss(const Loss& loss) {
+void Collector::store_early_loss(const Loss& loss, bool first) {
   try {
     std::vector<std::string> hosts;
     for (const Rank& r : ranks_) hosts.push_back(r.host);
-    if (!controller_.started()) controller_.start_without_plan(hosts);
+    if (first && !controller_.started()) controller_.start_without_plan(hosts);
   } catch (const std::exception& e) {
     tell_(e.what());
   }
