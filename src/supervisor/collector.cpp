@@ -233,6 +233,12 @@ void Collector::advance(double now) {
 /// Closes one file of a chain and lets the ranks plan the next.
 void Collector::begin_segment(double now) {
   finish("");
+  if (controller_.started()) {  // it could not be closed: another start would remove what was measured
+    state_ = State::ending;
+    state_since_s_ = now;
+    send_all(MessageType::step, no_more_cases);
+    return;
+  }
   for (Rank& r : ranks_) r.ready = false;
   state_ = State::starting;
   ready_at_s_ = 0;

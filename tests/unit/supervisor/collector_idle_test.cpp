@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that take no part, a run that cannot begin or is long, and ranks that end while they are looked at.
+// Ranks that take no part, a run that cannot begin or be closed, or is long, and ranks that end while they
+// are looked at.
 #include <csignal>
 
 #include "collector_rig.hpp"
@@ -17,6 +18,23 @@ TEST_F(CollectorTest, ARunThatCannotBeginEndsInOrderAndBlamesNobody) {
   EXPECT_EQ(controller.why, "disk full");
   EXPECT_EQ(count(1, MessageType::step, no_more_cases), 1);
   EXPECT_THAT(controller.losses, IsEmpty());
+  EXPECT_EQ(collector.code(), 3);
+}
+
+TEST_F(CollectorTest, ASegmentThatCannotBeClosedIsKeptAndNoOtherBegins) {
+  controller.cases = 1;
+  controller.segments = 2;
+  controller.fails_to_finish = true;
+  begin();
+  record(0, {0, 1, 2, 3});
+  EXPECT_EQ(count(2, MessageType::step, next_segment), 0);
+  EXPECT_EQ(count(2, MessageType::step, no_more_cases), 1);
+  for (int r = 0; r < 4; ++r) say(r, MessageType::bye, 0);
+  collector.tend(now);
+  all_done();
+  EXPECT_FALSE(controller.discarded);
+  EXPECT_EQ(told.size(), 1U) << "once";
+  EXPECT_TRUE(collector.over());
   EXPECT_EQ(collector.code(), 3);
 }
 

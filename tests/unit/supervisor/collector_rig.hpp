@@ -16,7 +16,8 @@ namespace assay::supervisor {
 class FakeController final : public Controller {
  public:
   int cases = 3;
-  bool started_ = false, fails_to_store = false, fails_to_start = false, fails_to_begin = false;
+  bool started_ = false, fails_to_store = false, fails_to_start = false, fails_to_begin = false,
+       fails_to_finish = false;
   std::map<int, std::vector<std::string>> stored;  ///< by case and rank; empty: without its record
   std::map<int, std::string> taken;
   std::vector<std::string> losses, events, hosts;
@@ -71,6 +72,7 @@ class FakeController final : public Controller {
   void show_alive() noexcept override { ++shown; }
   int finish(const std::string& reason, int) override {
     why = reason;
+    if (fails_to_finish) throw Error(ErrorKind::io, "disk full; everything measured is kept");
     started_ = false;
     return reason.empty() && lost_nodes.empty() ? 0 : 3;
   }
