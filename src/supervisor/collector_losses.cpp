@@ -36,7 +36,11 @@ void Collector::check_silence(double now, double limit_s) {
     quiet_hosts.insert(r.host);
   }
   if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
-    lose(0, "lost", "receives nothing from other hosts: the network of its host is down", now);
+    const std::string what = "receives nothing from other hosts: the network of its host is down";
+    const Rank& first = ranks_.front();
+    if (first.out)  // no loss of the run, which ends all the same
+      return end_run(who(0) + (first.idle ? ", which takes no part, " : " ") + what, false, now);
+    lose(0, "lost", what, now);
     end_run(why_, false, now);
     return;
   }

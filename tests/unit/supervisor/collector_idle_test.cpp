@@ -78,6 +78,19 @@ TEST_F(IdleRank, GoesOnOverANewConnection) {
   EXPECT_EQ(count(3, MessageType::kill), 0);
 }
 
+TEST_F(CollectorTest, TheNetworkOfTheFirstRankEndsTheRunAlsoIfItTakesNoPart) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node0" + std::to_string(r), now);
+  say(0, MessageType::idle);
+  say(1, MessageType::start);
+  for (int r = 1; r < 4; ++r) say(r, MessageType::ready);
+  pass(8, {}, {1, 2, 3});
+  EXPECT_EQ(controller.why,
+            "rank 0 on node00, which takes no part, receives nothing from other hosts: the "
+            "network of its host is down");
+  EXPECT_THAT(told, Contains(HasSubstr("the network of its host is down")));
+  EXPECT_THAT(controller.losses, IsEmpty());
+}
+
 TEST_F(CollectorTest, RanksThatDieWhileTheyAreLookedAtLetTheirCaseEnd) {
   begin();
   record(0, {0, 1, 3});
