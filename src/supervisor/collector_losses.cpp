@@ -57,7 +57,7 @@ void Collector::check_silence(double now, double limit_s) {
 }
 
 void Collector::lose(int rank, const std::string& kind, const std::string& what, double now) {
-  if (ranks_[static_cast<std::size_t>(rank)].out) return;
+  if (ranks_[static_cast<std::size_t>(rank)].out || state_ == State::ending) return;  // the file is closed
   drop(loss_of(rank, kind, what), now);
 }
 

@@ -44,6 +44,8 @@ class Supervisor {
   bool worker_ended() const noexcept { return ended_; }
   /// Ended by a signal that this process did not send.
   bool worker_killed() const noexcept { return killed_; }
+  /// It said goodbye with another code than 0.
+  bool worker_left_with_error() const noexcept { return said_bye_ && bye_code_ != 0; }
   /// Ends the worker now, whatever it does.
   void kill_worker() noexcept;
   /// Ends the worker and waits up to `seconds` for its end. True when it is dead and a signal ended it: its

@@ -14,7 +14,7 @@ namespace assay::supervisor {
 namespace {
 
 constexpr int supervisor_tick_ms = 100;
-/// The time to find the collector for the report of a worker that was killed.
+/// The time to find the collector for the report of a worker that was killed or left with an error.
 constexpr double report_s = 5.0;
 
 class SupervisorLoop {
@@ -72,12 +72,13 @@ class SupervisorLoop {
     exit_at_s_ = now_s();
   }
 
-  /// A worker that was killed before the collector was found is reported when it is: without its name the
-  /// collector learns only that the launcher ends the job.
+  /// A worker that was killed, or left with an error, before the collector was found is reported when it is:
+  /// otherwise the collector learns only that the launcher ends the job, or misses this rank among those that
+  /// agreed on the error.
   bool has_nothing_to_report() {
-    if (!supervisor_.worker_killed()) return true;
-    if (killed_at_s_ == 0) killed_at_s_ = now_s();
-    return now_s() - killed_at_s_ > report_s;
+    if (!supervisor_.worker_killed() && !supervisor_.worker_left_with_error()) return true;
+    if (ended_at_s_ == 0) ended_at_s_ = now_s();
+    return now_s() - ended_at_s_ > report_s;
   }
 
   void asked_to_end(int signal) {
@@ -101,7 +102,7 @@ class SupervisorLoop {
   Supervisor supervisor_;
   Route route_;
   int exit_code_ = -1;
-  double exit_at_s_ = 0, killed_at_s_ = 0;
+  double exit_at_s_ = 0, ended_at_s_ = 0;
 };
 
 }  // namespace

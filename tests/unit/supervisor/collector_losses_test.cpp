@@ -76,6 +76,14 @@ TEST_F(FourHosts, ThatWaitInAPhaseWhichOthersHaveLeftAreNotAllNamed) {
   EXPECT_THAT(controller.events, ElementsAre(HasSubstr("hang: rank 2 on node02 did not complete")));
 }
 
+TEST_F(CollectorTest, RanksThatLeftEarlyMakeOneFile) {
+  for (const int r : {0, 1}) collector.connected(r, "node00", now);
+  for (const int r : {0, 1}) say(r, MessageType::bye, 4);
+  pass(6, {}, {2, 3});
+  EXPECT_EQ(controller.without_plan, 1);
+  EXPECT_THAT(controller.events, ElementsAre(HasSubstr("rank 0 on node00 left early with exit code 4")));
+}
+
 TEST_F(CollectorTest, TwoRanksOfAHostThatHangAreOneLoss) {
   begin();
   record(0, {0, 1, 2, 3});

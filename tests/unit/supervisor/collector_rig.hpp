@@ -23,7 +23,7 @@ class FakeController final : public Controller {
   std::vector<std::string> losses, events, hosts;
   std::string why = "not finished";
   bool discarded = false;
-  int next_case = 0, segments = 1, shown = 0;
+  int next_case = 0, segments = 1, shown = 0, without_plan = 0;
   std::string shared;  ///< directory of case 2
   std::vector<std::string> stalls, silent_paths;
   std::set<int> lost_nodes;
@@ -34,6 +34,7 @@ class FakeController final : public Controller {
   }
   void start_without_plan(const std::vector<std::string>& names) override {
     started_ = true;
+    ++without_plan;
     hosts = names;
   }
   bool started() const noexcept override { return started_; }
