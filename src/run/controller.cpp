@@ -155,8 +155,7 @@ class RunController final : public supervisor::Controller {
     schedule_.lose_ranks();
     const int node = topology_.ranks.at(static_cast<std::size_t>(place_of(loss.rank))).node;
     if (at_fault) lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
-    const bool alone =
-        case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
+    const bool alone = case_index >= 0 && inside_nodes(case_index);
     std::vector<int> affected;
     for (const RankPlace& place : topology_.ranks)
       if (!alone || place.node == node) affected.push_back(members_.at(static_cast<std::size_t>(place.rank)));
@@ -209,6 +208,10 @@ class RunController final : public supervisor::Controller {
   void discard() noexcept override { file_.discard(); }
 
   std::string complaint(int rank) const override { return arrivals_.complaint(rank); }
+
+  bool inside_nodes(int case_index) const override {
+    return plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
+  }
 
   std::string case_name(int case_index) const override {
     return plan_.cases[static_cast<std::size_t>(case_index)].path();

@@ -171,12 +171,15 @@ void Collector::end_stuck(const HangAttribution& found, double now) {
 }
 
 /// A rank that met an error amid something collective has long handed in its record; the others wait for it
-/// in vain.
+/// in vain. In a case inside nodes nobody on another node does.
 bool Collector::blame_who_left(double now) {
+  const bool inside_nodes = case_ >= 0 && controller_.inside_nodes(case_);
+  std::set<std::string> waiting;
+  for (const int i : missing()) waiting.insert(ranks_[static_cast<std::size_t>(i)].host);
   bool found = false;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& r = ranks_[i];
-    if (r.out || !r.has_record) continue;
+    if (r.out || !r.has_record || (inside_nodes && !waiting.contains(r.host))) continue;
     const std::string why = controller_.complaint(static_cast<int>(i));
     if (why.empty()) continue;
     found = true;

@@ -63,6 +63,8 @@ class Controller {
 
   /// The error in the record taken of a rank; empty without one.
   virtual std::string complaint(int rank) const = 0;
+  /// Whether each node measures the case by itself.
+  virtual bool inside_nodes(int case_index) const = 0;
   /// Name of a case in messages.
   virtual std::string case_name(int case_index) const = 0;
   /// Seconds that a phase before the first case may take, by its place in supervisor::Phase. `usual_s`: what

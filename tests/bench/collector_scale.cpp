@@ -92,6 +92,7 @@ class Timing final : public Controller {
   }
   void discard() noexcept override {}
   std::string complaint(int) const override { return {}; }
+  bool inside_nodes(int) const override { return false; }
   std::string case_name(int index) const override { return "case " + std::to_string(index); }
   double phase_deadline_s(unsigned, std::optional<double>) const override { return 300; }
   double silence_s() const override { return 15; }

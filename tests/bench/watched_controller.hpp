@@ -73,6 +73,7 @@ class Watched final : public supervisor::Controller {
   }
   void discard() noexcept override { inner_->discard(); }
   std::string complaint(int rank) const override { return inner_->complaint(rank); }
+  bool inside_nodes(int index) const override { return inner_->inside_nodes(index); }
   std::string case_name(int index) const override { return inner_->case_name(index); }
   double phase_deadline_s(unsigned phase, std::optional<double> usual_s) const override {
     return inner_->phase_deadline_s(phase, usual_s);

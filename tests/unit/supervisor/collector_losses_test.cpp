@@ -84,6 +84,26 @@ TEST_F(CollectorTest, RanksThatLeftEarlyMakeOneFile) {
   EXPECT_THAT(controller.events, ElementsAre(HasSubstr("rank 0 on node00 left early with exit code 4")));
 }
 
+TEST_F(CollectorTest, ErrorsOnANodeExplainNoStandstillInsideAnother) {
+  begin();
+  for (const int r : {0, 1}) say(r, MessageType::record, 0, "broken");
+  pass(9, {{2, running(0, Call::wait, 3)}, {3, running(0, Call::receive, 2)}});
+  EXPECT_THAT(
+      controller.losses,
+      ElementsAre(::testing::AllOf(HasSubstr("stuck"), HasSubstr("rank 2 on node01 and rank 3 on node01"))));
+}
+
+TEST_F(CollectorTest, AnErrorOnANodeExplainsAStandstillAcrossNodes) {
+  begin();
+  record(0, {0, 1, 2, 3});
+  record(1, {0, 1, 2, 3});
+  say(0, MessageType::record, 2, "broken");
+  std::map<int, Snapshot> at;
+  for (int r = 1; r < 4; ++r) at[r] = running(2, Call::barrier);
+  pass(9, at);
+  EXPECT_THAT(controller.losses, ElementsAre(HasSubstr("hang: rank 0 on node00 left case2")));
+}
+
 TEST_F(CollectorTest, TwoRanksOfAHostThatHangAreOneLoss) {
   begin();
   record(0, {0, 1, 2, 3});

@@ -79,6 +79,7 @@ class FakeController final : public Controller {
   }
   void discard() noexcept override { discarded = true; }
   std::string complaint(int rank) const override { return taken.at(rank) == "broken" ? "it broke" : ""; }
+  bool inside_nodes(int index) const override { return index < 2; }
   std::string case_name(int index) const override { return "case" + std::to_string(index); }
   double phase_deadline_s(unsigned, std::optional<double> usual_s) const override {
     return usual_s && *usual_s > 1 ? 4 * *usual_s : 20;
