@@ -18,6 +18,7 @@
 #include "device/backend.hpp"
 #include "report/report.hpp"
 #include "results/writer.hpp"
+#include "run/available_devices.hpp"
 #include "run/fault_plan.hpp"
 #include "run/launcher.hpp"
 #include "run/plan_warnings.hpp"

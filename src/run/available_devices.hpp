@@ -10,4 +10,7 @@ namespace assay {
 /// of a GPU are part of them.
 std::vector<AvailableDevices> available_devices(const Config& config);
 
+/// GPUs that this process could measure with.
+int count_gpus();
+
 }  // namespace assay

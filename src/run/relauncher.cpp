@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,12 +14,10 @@
 #include <set>
 #include <thread>
 
-#include "base/child_process.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/hostlist.hpp"
 #include "base/process_stat.hpp"
-#include "device/backend.hpp"
 #include "results/disk.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
@@ -375,22 +372,6 @@ class Launches {
 };
 
 }  // namespace
-
-int count_gpus() {
-  const auto& backends = device_backends();
-  if (std::none_of(backends.begin(), backends.end(), [](const auto* backend) { return backend->built(); }))
-    return 0;
-  // Their runtimes must not be up in a process that forks ranks later.
-  ChildProcess child("a process that counts GPUs", [&] {
-    std::string why;
-    std::size_t count = 0;
-    for (const DeviceBackend* backend : backends)
-      if (count == 0 && backend->built()) count = backend->visible(why).size();
-    return static_cast<int>(std::min<std::size_t>(count, 127));
-  });
-  const int status = child.wait();
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-}
 
 ExitCode run_relaunched(const Config& config, const Relaunch& how) {
   launch_with_system_libraries();

@@ -22,9 +22,6 @@ struct Relaunch {
   std::function<void(double ran_s, double budget_s)> print_time;
 };
 
-/// GPUs that this process could measure with.
-int count_gpus();
-
 /// Returns when the last launch has ended.
 ExitCode run_relaunched(const Config& config, const Relaunch& how);
 
