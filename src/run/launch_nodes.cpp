@@ -10,6 +10,7 @@
 #include <cctype>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <list>
 #include <optional>
 #include <sstream>
@@ -93,7 +94,7 @@ struct Asked {
   /// True when it has ended. One that takes too long is ended.
   bool over(double limit_s, bool stop) {
     status = process.ended();
-    if (status && late) ::kill(-process.pid(), SIGKILL);  // what it started
+    if (status && ended_s >= 0) ::kill(-process.pid(), SIGKILL);  // what it started
     if (status) return true;
     const double now = now_s();
     late = late || now - begun_s > limit_s;
@@ -145,22 +146,27 @@ struct Silent {
 class Asking {
  public:
   Asking(const std::string& launcher, const std::vector<std::string>& program, std::set<std::string> all,
-         double limit_s, Signals& signals)
-      : launcher_(launcher), program_(program), all_(std::move(all)), limit_s_(limit_s), signals_(signals) {}
+         double limit_s, Signals& signals, const std::function<bool()>& stop)
+      : launcher_(launcher),
+        program_(program),
+        all_(std::move(all)),
+        limit_s_(limit_s),
+        signals_(signals),
+        stop_(stop) {}
 
   /// Those of `groups` that do not answer, each with its reason.
   std::vector<Silent> silent(const std::vector<Group>& groups, std::size_t at_once = most_at_once) {
     std::vector<Silent> out;
     std::list<Asked> asked;
     for (std::size_t next = 0; next < groups.size() || !asked.empty();) {
-      while (next < groups.size() && asked.size() < at_once && !signals_.any())
+      while (next < groups.size() && asked.size() < at_once && !stops())
         asked.emplace_back(groups[next], words_for(groups[next]), signals_.old()), ++next;
-      if (signals_.any()) next = groups.size();
+      if (stops()) next = groups.size();
       pollfd fd{signals_.fd(), POLLIN, 0};
       poll(&fd, 1, 50);
       signals_.pass_on([](int) {});
       std::erase_if(asked, [&](Asked& one) {
-        if (!one.over(limit_s_, signals_.any())) return false;
+        if (!one.over(limit_s_, stops())) return false;
         if (!one.answered()) out.push_back({one.nodes, reason_of(one, limit_s_), one.late});
         return true;
       });
@@ -169,6 +175,8 @@ class Asking {
   }
 
  private:
+  bool stops() { return stopped_ = stopped_ || signals_.any() || stop_(); }
+
   std::vector<std::string> words_for(const Group& group) const {
     std::set<std::string> others = all_;
     for (const std::string& node : group) others.erase(node);
@@ -182,7 +190,16 @@ class Asking {
   std::set<std::string> all_;
   double limit_s_;
   Signals& signals_;
+  const std::function<bool()>& stop_;
+  bool stopped_ = false;
 };
+
+SilentNodes each_of(const std::vector<Silent>& groups) {
+  SilentNodes nodes;
+  for (const Silent& group : groups)
+    for (const std::string& node : group.nodes) nodes.emplace(node, group.why);
+  return nodes;
+}
 
 /// Groups of `size` nodes.
 std::vector<Group> in_groups(const Group& nodes, std::size_t size) {
@@ -214,18 +231,19 @@ std::vector<std::string> launch_nodes(const std::vector<std::string>& words) {
 
 SilentNodes silent_nodes(const std::string& launcher, const std::vector<std::string>& program,
                          const std::set<std::string>& nodes, const std::set<std::string>& excluded,
-                         double limit_s, Signals& signals) {
+                         double limit_s, Signals& signals, const std::function<bool()>& stop) {
   std::set<std::string> all = nodes;
   all.insert(excluded.begin(), excluded.end());
-  Asking asking(launcher, program, std::move(all), limit_s, signals);
+  Asking asking(launcher, program, std::move(all), limit_s, signals, stop);
   Group suspects(nodes.begin(), nodes.end());
   // Of thousands of nodes few are dead: groups without one answer as a whole.
   if (suspects.size() > most_at_once) {
-    const auto size = suspects.size() / most_at_once + 1;
-    Group left;
-    for (const Silent& group : asking.silent(in_groups(suspects, size)))
-      left.insert(left.end(), group.nodes.begin(), group.nodes.end());
-    suspects = std::move(left);
+    const auto groups = in_groups(suspects, suspects.size() / most_at_once + 1);
+    const auto quiet = asking.silent(groups);
+    // Where none answers in time, it is the launcher: the launch may hold all cores that it needs.
+    if (quiet.size() == groups.size() && std::ranges::all_of(quiet, &Silent::late)) return each_of(quiet);
+    suspects.clear();
+    for (const Silent& group : quiet) suspects.insert(suspects.end(), group.nodes.begin(), group.nodes.end());
   }
   SilentNodes silent;
   Group refused;

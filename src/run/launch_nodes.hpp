@@ -2,6 +2,7 @@
 // The nodes of a launch, asked one by one where the launch as a whole did not begin.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -21,10 +22,12 @@ using SilentNodes = std::map<std::string, std::string>;
 
 /// Starts `program` by `launcher` (as typed, with `{exclude}`) on each of `nodes` alone, without the others
 /// and `excluded`, many at once, for `limit_s` seconds each; of more than 64 nodes first on groups, and on
-/// each node of those groups that do not answer; one that fails in time is asked twice. Ends early when a
-/// signal comes. Throws Error(usage) for a launcher that cannot be read.
-SilentNodes silent_nodes(const std::string& launcher, const std::vector<std::string>& program,
-                         const std::set<std::string>& nodes, const std::set<std::string>& excluded,
-                         double limit_s, Signals& signals);
+/// each node of those groups that do not answer, unless no group does in time; one that fails in time is
+/// asked twice. Ends early, without having asked all, when a signal comes or `stop` says so. Throws
+/// Error(usage) for a launcher that cannot be read.
+SilentNodes silent_nodes(
+    const std::string& launcher, const std::vector<std::string>& program, const std::set<std::string>& nodes,
+    const std::set<std::string>& excluded, double limit_s, Signals& signals,
+    const std::function<bool()>& stop = [] { return false; });
 
 }  // namespace assay

@@ -49,18 +49,19 @@ int become(std::vector<std::string>& words, const sigset_t& mask) {
   return static_cast<int>(ExitCode::usage);
 }
 
-Ended execute(std::vector<std::string> words, Signals& signals, const std::function<std::string()>& overdue) {
+Ended execute(std::vector<std::string> words, Signals& signals, const Overdue& overdue) {
   const CapturedOutput out;
   const auto act = [&] {
     out.redirect(STDOUT_FILENO);
     return become(words, signals.old());
   };
   ChildProcess child("a launcher", act, SIGTERM);
+  const auto ended = [&] { return child.ended().has_value(); };
   int seconds_overdue = 0;
   std::optional<int> status;
   for (; !status; status = child.ended()) {
     pollfd fd{signals.fd(), POLLIN, 0};
-    const std::string why = poll(&fd, 1, 1000) == 0 ? overdue() : "";
+    const std::string why = poll(&fd, 1, 1000) == 0 ? overdue(ended) : "";
     if (!why.empty()) {
       if (seconds_overdue == 0)
         std::fprintf(stderr, "assay: terminating the launcher: it still runs %s\n", why.c_str());

@@ -41,9 +41,11 @@ struct Ended {
   std::string out;  ///< standard output
 };
 
+/// Why a command is to be terminated, empty while it is not; `ended` tells whether it has ended meanwhile.
+using Overdue = std::function<std::string(const std::function<bool()>& ended)>;
+
 /// Runs a command, keeps what it writes to standard output, and waits for it: not for its daemons, which on a
-/// host that was cut off outlive it. `overdue` is asked every second; once it says why, the command is
-/// terminated.
-Ended execute(std::vector<std::string> words, Signals& signals, const std::function<std::string()>& overdue);
+/// host that was cut off outlive it. `overdue` is asked every second.
+Ended execute(std::vector<std::string> words, Signals& signals, const Overdue& overdue);
 
 }  // namespace assay

@@ -52,7 +52,8 @@ class Launches {
       silent_.reset();
       dead_start_.clear();
       late_ = false;
-      const Ended ended = execute(command(), signals, [&] { return overdue(clock, signals); });
+      const Ended ended = execute(command(), signals,
+                                  [&](const auto& has_ended) { return overdue(clock, signals, has_ended); });
       wait_for_writer();
       attempts_.push_back(attempt_of(ended.code));
       Attempt& last = attempts_.back();
@@ -112,14 +113,13 @@ class Launches {
   }
 
   /// Why the launcher is to be ended; empty while it is not.
-  std::string overdue(LaunchClock& clock, Signals& signals) {
+  std::string overdue(LaunchClock& clock, Signals& signals, const std::function<bool()>& ended) {
     const bool begun = clock.begun_s() >= 0 || files_.has_begun();
     const std::string why =
         clock.overdue(files_.all_written(), begun, config_.budget_s() * config_.segments(),
                       [this] { return files_.bytes_to_close(); });
     if (!why.empty() || begun) return why;
-    // Results that are there do not wait for a queue, or for a launcher that hangs.
-    late_ = begun_ && clock.age_s() > patience_s && spent_s() > config_.budget_s();
+    late_ = outlasts_level(clock);
     if (late_)
       return fmt::format("{:.0f} s after its start, nothing has begun, and the level's time is over",
                          clock.age_s());
@@ -130,19 +130,31 @@ class Launches {
     files_.look_anew();
     if (files_.has_begun()) return "";
     std::fprintf(stderr, "assay: nothing has begun in %.0f s: asking %zu nodes\n", patience_s, nodes.size());
-    ask(nodes, signals);
+    const auto settled = [&] { return ended() || files_.has_begun() || outlasts_level(clock); };
+    ask(nodes, signals, [&, look_at_s = 0.0]() mutable {
+      if (now_s() < look_at_s) return false;
+      look_at_s = now_s() + 1;
+      return settled();
+    });
     if (signals.any()) dead_start_ = "when a signal asks for its end";
     const bool some = !silent_->empty() && silent_->size() < nodes.size();
-    if (some && dead_start_.empty() && !files_.has_begun())
+    if (some && dead_start_.empty() && !settled())
       dead_start_ =
           fmt::format("{:.0f} s after its start, nothing has begun, and {} of {} nodes do not answer",
                       clock.age_s(), silent_->size(), nodes.size());
     return dead_start_;
   }
 
-  void ask(const std::set<std::string>& nodes, Signals& signals) {
+  /// Results that are there do not wait for a queue, or for a launcher that hangs.
+  bool outlasts_level(const LaunchClock& clock) const {
+    return begun_ && clock.age_s() > patience_s && spent_s() > config_.budget_s();
+  }
+
+  void ask(
+      const std::set<std::string>& nodes, Signals& signals,
+      const std::function<bool()>& stop = [] { return false; }) {
     const std::vector<std::string> program{program_of_ranks(), "--version"};
-    silent_ = silent_nodes(how_.launcher, program, nodes, excluded_, answer_s, signals);
+    silent_ = silent_nodes(how_.launcher, program, nodes, excluded_, answer_s, signals, stop);
   }
 
   bool leaves_out() const { return how_.launcher.find("{exclude}") != std::string::npos; }

@@ -3,6 +3,7 @@
 #include "run/launch_nodes.hpp"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -98,6 +99,41 @@ TEST_F(LaunchNodes, OfManyAreAskedInGroups) {
   EXPECT_THAT(silent_nodes(launcher(nodes), {"true"}, nodes, {}, 20, signals),
               ElementsAre(Pair("bad1", "exit code 7: bad1: no route")));
   EXPECT_LT(calls(), 100u);
+}
+
+TEST_F(LaunchNodes, OfWhichNoGroupAnswersInTimeAreNotAskedOneByOne) {
+  Signals signals;
+  std::set<std::string> nodes{"slow1"};
+  for (int i = 0; i < 640; ++i) nodes.insert("n" + std::to_string(i));
+  const std::string sleeps = write("sleeps.sh", "echo x >>" + folder + "/calls; sleep 60\n");
+  const double begin = now_s();
+  const auto silent = silent_nodes("sh " + sleeps + " {exclude}", {"true"}, nodes, {}, 0.5, signals);
+  EXPECT_EQ(silent.size(), nodes.size());
+  EXPECT_THAT(silent, ::testing::Contains(Pair("n639", "no answer within 0 s")));
+  EXPECT_LT(calls(), 130u);
+  EXPECT_LT(now_s() - begin, 10);
+}
+
+TEST_F(LaunchNodes, AreAskedNoMoreWhenTheLaunchHasAnotherEnd) {
+  Signals signals;
+  std::set<std::string> nodes;
+  for (int i = 0; i < 100; ++i) nodes.insert("slow" + std::to_string(i));
+  const double begin = now_s();
+  silent_nodes(launcher(nodes), {"true"}, nodes, {}, 50, signals, [&] { return now_s() - begin > 0.3; });
+  EXPECT_LT(now_s() - begin, 20);
+}
+
+TEST_F(LaunchNodes, CanBeAskedUntilTheLauncherHasEnded) {
+  Signals signals;
+  bool ended_meanwhile = false;
+  const auto overdue = [&](const std::function<bool()>& ended) -> std::string {
+    for (const double begin = now_s(); !ended() && now_s() - begin < 20; usleep(10'000)) {
+    }
+    ended_meanwhile = ended();
+    return "";
+  };
+  EXPECT_EQ(execute({"sh", "-c", "sleep 1.5; exit 7"}, signals, overdue).code, 7);
+  EXPECT_TRUE(ended_meanwhile);
 }
 
 }  // namespace
