@@ -27,8 +27,12 @@ void require_open_files(const LaunchEnvironment& launch);
 
 /// Rank 0's supervisor: leads the run. Returns the exit code of all.
 int collector_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
-/// Every other rank's supervisor.
-int supervisor_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
+/// Seconds, while this process runs, in which a supervisor meets the collector or never does. A collector
+/// that misses a rank has given up long before.
+constexpr double meeting_s(int ranks) noexcept { return 300 + 0.2 * ranks; }
+/// Every other rank's supervisor. Ends the worker if it does not meet the collector within `limit_s`.
+int supervisor_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch,
+                    double limit_s);
 
 /// Where the plan has a `clean_up`: ends the worker, and calls it if a signal ended the worker. Takes at most
 /// 3 s.

@@ -134,7 +134,8 @@ int run_supervised(const SupervisorPlan& plan) {
   close(ends[1]);
   const int signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
   const Watch watch{worker, ends[0], signals, *heartbeat};
-  return launch.rank == 0 ? collector_loop(plan, launch, watch) : supervisor_loop(plan, launch, watch);
+  return launch.rank == 0 ? collector_loop(plan, launch, watch)
+                          : supervisor_loop(plan, launch, watch, meeting_s(launch.size));
 }
 
 }  // namespace assay::supervisor

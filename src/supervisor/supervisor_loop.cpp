@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -19,14 +20,16 @@ constexpr double report_s = 5.0;
 
 class SupervisorLoop {
  public:
-  SupervisorLoop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
+  SupervisorLoop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch,
+                 double limit_s)
       : plan_(plan),
         rank_(launch.rank),
         watch_(watch),
         supervisor_(
             watch.worker, watch.link, watch.heartbeat, launch.rank,
             [this](const Message& m) { route_.send(m); }, plan.touch),
-        route_(plan.folder, {launch.rank, launch.size, std::max(launch.local_size, 1), host_name()}) {}
+        route_(plan.folder, {launch.rank, launch.size, std::max(launch.local_size, 1), host_name()}),
+        limit_s_(limit_s) {}
 
   int run() {
     const int code = serve();
@@ -50,6 +53,8 @@ class SupervisorLoop {
         return alone();
       } else if (!route_.met() && supervisor_.worker_ended() && has_nothing_to_report()) {
         return supervisor_.own_code();
+      } else if (!route_.met() && never_meets()) {
+        return unmet();
       }
     }
   }
@@ -81,6 +86,21 @@ class SupervisorLoop {
     return now_s() - ended_at_s_ > report_s;
   }
 
+  /// Not all launchers end the other ranks when rank 0 is gone.
+  bool never_meets() {
+    const double now = now_s();
+    const double since_s = now - std::exchange(looked_at_s_, now);
+    searched_s_ += std::min(since_s, 1.0);  // more only if this process did not run
+    return searched_s_ > limit_s_;
+  }
+
+  int unmet() {
+    std::fprintf(stderr, "assay: rank %d on %s found no way to rank 0's supervisor in %.0f s and ends\n",
+                 rank_, host_name().c_str(), searched_s_);
+    supervisor_.kill_worker();
+    return 3;
+  }
+
   void asked_to_end(int signal) {
     if (route_.met())
       route_.send({MessageType::stop_request, rank_, signal, ""});
@@ -103,12 +123,14 @@ class SupervisorLoop {
   Route route_;
   int exit_code_ = -1;
   double exit_at_s_ = 0, ended_at_s_ = 0;
+  double limit_s_, looked_at_s_ = now_s(), searched_s_ = 0;
 };
 
 }  // namespace
 
-int supervisor_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch) {
-  return SupervisorLoop(plan, launch, watch).run();
+int supervisor_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch,
+                    double limit_s) {
+  return SupervisorLoop(plan, launch, watch, limit_s).run();
 }
 
 }  // namespace assay::supervisor

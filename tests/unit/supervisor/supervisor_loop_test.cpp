@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -70,10 +71,23 @@ TEST_F(LoneSupervisor, ReportsAnErrorOfItsWorkerToACollectorThatItFindsLater) {
       connections.serve(now_s(), events);
     }
   });
-  EXPECT_EQ(supervisor_loop(plan, launch, watch(worker)), 4);
+  EXPECT_EQ(supervisor_loop(plan, launch, watch(worker), meeting_s(2)), 4);
   over = true;
   collector.join();
   EXPECT_THAT(byes, ElementsAre(4));
+}
+
+TEST_F(LoneSupervisor, EndsItsWorkerAndItselfIfItNeverMeetsTheCollector) {
+  const pid_t worker = fork();
+  if (worker == 0) {
+    for (;;) pause();
+  }
+  const double begin_s = now_s();
+  EXPECT_EQ(supervisor_loop(plan, launch, watch(worker), 0.5), 3);
+  EXPECT_GE(now_s() - begin_s, 0.5);
+  int status = 0;
+  ASSERT_EQ(waitpid(worker, &status, 0), worker);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 }  // namespace
