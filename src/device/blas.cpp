@@ -64,10 +64,19 @@ std::string openblas_core() {
   return core == nullptr ? "" : core();
 }
 
-void set_blas_threads(int threads) {
-  if (auto* openblas = find<void(int)>("openblas_set_num_threads")) return openblas(threads);
-  if (auto* mkl = find<void(int)>("MKL_Set_Num_Threads")) return mkl(threads);
+int set_blas_threads(int threads) {
+  if (auto* openblas = find<void(int)>("openblas_set_num_threads")) {
+    openblas(threads);
+    auto* used = find<int()>("openblas_get_num_threads");
+    return used == nullptr ? threads : used();
+  }
+  if (auto* mkl = find<void(int)>("MKL_Set_Num_Threads")) {
+    mkl(threads);
+    auto* used = find<int()>("MKL_Get_Max_Threads");
+    return used == nullptr ? threads : used();
+  }
   if (auto* blis = find<void(long)>("bli_thread_set_num_threads")) blis(threads);
+  return threads;
 }
 
 void bind_blas_threads(const std::vector<int>& cpus) {

@@ -13,8 +13,9 @@ namespace assay {
 /// "SkylakeX", or "" when the library is not OpenBLAS.
 std::string openblas_core();
 
-/// Threads of the library from now on, where it can be told (OpenBLAS, MKL, BLIS).
-void set_blas_threads(int threads);
+/// Threads of the library from now on, where it can be told (OpenBLAS, MKL, BLIS). Returns how many it uses:
+/// each is built with a most, such as 64 or 128.
+int set_blas_threads(int threads);
 
 /// Binds the library's own threads, one per CPU in order, where it can be told.
 void bind_blas_threads(const std::vector<int>& cpus);

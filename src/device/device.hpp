@@ -147,7 +147,7 @@ class Device {
   /// The operations of a transformer beside matrix products; null where a device has none.
   virtual TrainOps* train_ops() noexcept { return nullptr; }
   /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own
-  /// peak.
+  /// peak. 0 where a value left the range in which it stays: wrong arithmetic.
   virtual double fma_peak(NumType type, double seconds) = 0;
   /// FLOP/s of dense matrix products in `type` by the maker's figures for this device; 0 where there are
   /// none.

@@ -23,13 +23,6 @@ namespace {
 
 namespace host = kernels::host;
 
-/// A thread that the library starts later inherits the caller's binding, so they are started before the
-/// caller is bound.
-std::vector<int> start_blas_threads(std::vector<int> cpus) {
-  set_blas_threads(std::max(1, static_cast<int>(cpus.size())));
-  return cpus;
-}
-
 std::size_t last_level_cache_bytes() noexcept {
   for (const int name : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
     if (const long bytes = sysconf(name); bytes > 0) return static_cast<std::size_t>(bytes);
@@ -52,7 +45,8 @@ struct alignas(64) Tally {
 class HostDevice final : public Device {
  public:
   HostDevice(std::vector<int> cpus, std::vector<int> numa, bool pin)
-      : cpus_(start_blas_threads(std::move(cpus))),
+      : blas_threads_(set_blas_threads(std::max(1, static_cast<int>(cpus.size())))),
+        cpus_(std::move(cpus)),
         numa_(std::move(numa)),
         pinned_(pin),
         cache_bytes_(last_level_cache_bytes()),
@@ -124,6 +118,9 @@ class HostDevice final : public Device {
     });
   }
 
+  /// A thread that the library starts later inherits the caller's binding, so they are started before the
+  /// caller is bound.
+  int blas_threads_;
   std::vector<int> cpus_, numa_;
   bool pinned_;
   std::size_t cache_bytes_;
@@ -145,11 +142,13 @@ std::map<std::string, std::string> HostDevice::identity() const {
   std::string blas = info.at("library");
   for (const char* part : {"core", "parallel"})
     if (!info.at(part).empty()) blas += " " + info.at(part);
-  return {{"device", "host"},
-          {"blas", blas},
-          {"threads", std::to_string(threads())},
-          {"isa", host::fma_isa()},
-          {"pinned", pinned_ ? "1" : "0"}};
+  std::map<std::string, std::string> out = {{"device", "host"},
+                                            {"blas", blas},
+                                            {"threads", std::to_string(threads())},
+                                            {"isa", host::fma_isa()},
+                                            {"pinned", pinned_ ? "1" : "0"}};
+  if (blas_threads_ < threads()) out["blas_threads"] = std::to_string(blas_threads_);
+  return out;
 }
 
 void HostDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
@@ -185,13 +184,18 @@ double HostDevice::fma_peak(NumType type, double seconds) {
     Tally tally;
     const double begin_s = now_s();
     do {
-      tally.flops += burn(rounds);
+      const double flops = burn(rounds);
+      tally.sum += flops > 0 ? 0 : 1;
+      tally.flops += flops;
       tally.elapsed_s = now_s() - begin_s;
     } while (tally.elapsed_s < seconds);
     tallies[static_cast<std::size_t>(thread)] = tally;
   });
   double rate = 0;
-  for (const Tally& t : tallies) rate += t.flops / t.elapsed_s;
+  for (const Tally& t : tallies) {
+    if (t.sum != 0) return 0;  // batches without a valid result
+    rate += t.flops / t.elapsed_s;
+  }
   return rate;
 }
 

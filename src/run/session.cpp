@@ -176,6 +176,10 @@ class Session {
       std::fprintf(stderr, "assay: %d rank%s on %zu node%s%s\n", world().size(),
                    world().size() == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s", start.c_str());
     if (root()) warn_of_plan(config_, plan_, suites_);
+    const auto device = device_->identity();
+    if (const auto fewer = device.find("blas_threads"); root() && fewer != device.end())
+      std::fprintf(stderr, "assay: the BLAS multiplies with %s of a rank's %d threads: start more ranks\n",
+                   fewer->second.c_str(), device_->threads());
     for (const auto& note : devices_.notes)
       if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
   }

@@ -153,8 +153,7 @@ class Planner {
     c.bytes = m.arena_bytes();
     c.seconds = c.min_seconds = m.duration_s;
     // Filling and checking all of the memory; products that warm up; data of the sums.
-    c.overhead_seconds =
-        1 + 2 * static_cast<double>(m.memory_bytes) / (gpu_ ? 1e11 : fill_rate(input_.topology));
+    c.overhead_seconds = 1 + 2 * static_cast<double>(m.memory_bytes) / fill_rate(input_.topology);
     c.parameters = {{"mode", "together"},           {"parts", fmt::format("{}", fmt::join(names, ","))},
                     {"dtype", to_string(m.type)},   {"n", m.n},
                     {"results", m.results},         {"memory_bytes", m.memory_bytes},
@@ -276,7 +275,8 @@ std::size_t Mixed::arena_bytes() const {
 }
 
 double fill_rate(const Topology& topology) {
-  constexpr double thread = 5e8, socket = 1e10;
+  constexpr double gpu = 1e11, thread = 5e8, socket = 1e10;
+  if (topology.measures_gpus()) return gpu;
   double least = std::numeric_limits<double>::infinity();
   for (const NodeKind& kind : topology.kinds()) {
     const auto ranks = topology.ranks_of(kind.node);

@@ -173,7 +173,7 @@ class MixedRun {
         recorder_(context, context.device_entity),
         host_recorder_(context, context.entities.node(context.topology.me().node)),
         power_(context, 0.1) {
-    if (!context.topology.measures_gpus()) m_.fill_rate = fill_rate(context.topology);
+    m_.fill_rate = fill_rate(context.topology);
     // A suspected part is measured again under the same load, which takes as many windows as are asked
     // for and no second soak.
     constexpr double again_s = 60;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/gemm/gemm_work.hpp"
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace assay::gemm {
@@ -26,6 +27,15 @@ double peak_seconds(Level level) noexcept {
 
 void record_identity(Context& context) {
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
+}
+
+void record_wrong_arithmetic(Context& context) {
+  results::Miscompare record;
+  record.entity = context.device_entity;
+  record.t = context.since_start(now_s());
+  context.record.miscompare(record, 1);
+  context.record.event("miscompare", "multiply-adds in registers left the range in which their values stay",
+                       context.device_entity);
 }
 
 }  // namespace assay::gemm

@@ -38,6 +38,9 @@ double peak_seconds(Level level) noexcept;
 /// Adds what a run-time fact says about the results: library, kernels and threads.
 void record_identity(Context& context);
 
+/// A loop of multiply-adds in registers left the range in which its values stay: wrong results, no rate.
+void record_wrong_arithmetic(Context& context);
+
 void run_throughput(const Case& c, const Choice* choice, Context& context);
 void run_peak(const Case& c, Context& context);
 void run_exact(const Case& c, Context& context);

@@ -15,9 +15,13 @@ void run_peak(const Case& c, Context& context) {
   plan.repetitions = 1;
   const double quantum_s = c.seconds > 0.5 ? 0.02 : 0.01;
   double rate = 0;
+  bool wrong = false;
   Operation op;
   op.run = [&](std::uint64_t k) {
-    for (std::uint64_t i = 0; i < k; ++i) rate = context.device.fma_peak(work.type, quantum_s);
+    for (std::uint64_t i = 0; i < k; ++i) {
+      rate = context.device.fma_peak(work.type, quantum_s);
+      wrong = wrong || rate <= 0;
+    }
   };
   // The loop runs for a given time, so a sample is the time per 1e9 operations.
   op.timed_elsewhere = [&] { return 1e9 / rate; };
@@ -26,6 +30,7 @@ void run_peak(const Case& c, Context& context) {
   const auto measure = [&](const Operation& operation, const SamplingPlan& by) {
     const SampleSeries series = sample(operation, by);
     if (together.failed()) return;
+    if (wrong) record_wrong_arithmetic(context);
     auto& row = context.record.add_row(context.device_entity);
     for (const double start : series.start_s) row.t.push_back(context.since_start(start));
     row.block = series.block;

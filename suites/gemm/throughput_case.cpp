@@ -271,6 +271,7 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
                               ? context.device.fma_peak(work.type, peak_seconds(context.config.level))
                               : 0;
       context.record.add_time(0, now_s() - begin, 0);
+      if (peak <= 0 && has_peak(work, context.device)) record_wrong_arithmetic(context);
       add_series(*gemm, series,
                  {shape.n, shape.n == planned.n, peak, bound_of(work, context), std::max(1.0, c.seconds)},
                  context);

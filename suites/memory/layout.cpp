@@ -111,6 +111,10 @@ Working fit_stream(kernels::StreamOp op, std::uint64_t needed, std::uint64_t lim
   const std::size_t step = granule * static_cast<std::size_t>(std::max(1, threads));
   Working w;
   w.count = round_up((needed + arrays * sizeof(double) - 1) / (arrays * sizeof(double)), line);
+  // In whole rounds of all threads each reads its own pages only; what is left over is divided without regard
+  // to where it lies.
+  const std::size_t rounds = round_up(w.count * sizeof(double), step) / sizeof(double);
+  if (buffers * array_stride(rounds, step) <= limit_bytes) w.count = rounds;
   if (buffers * array_stride(w.count, step) > limit_bytes) {
     w.cached = true;
     const std::uint64_t stride = limit_bytes / buffers / step * step;

@@ -2,6 +2,7 @@
 #include "suites/train/train_plan.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -206,10 +207,31 @@ class Planner {
     c.parameters["steps"] = 3 * every;
     c.parameters["every"] = every;
     c.parameters["path"] = options_.text("train.scratch");
-    // A step each, those after the restart again; a disk of 50 MB/s for all ranks together.
-    c.seconds = 5 * every * step_s(c) + 6 * bytes / 5e7;
+    // A step each, those after the restart again; a disk of 50 MB/s for all ranks together, beside GPUs what
+    // checkpoints of their models need of a file system.
+    const double rate = gpu_ ? 5e8 * static_cast<double>(input_.topology.nodes.size()) : 5e7;
+    const double files_s = 6 * bytes / rate;
+    c.seconds = 5 * every * step_s(c) + files_s;
     c.min_seconds = c.seconds;
+    if (!c.not_applicable.empty()) return c;
+    if (files_s > input_.config.budget_s() / 4)
+      c.not_applicable = "writing and reading " + format_bytes(static_cast<std::uint64_t>(bytes)) +
+                         " six times at " + format_bytes(static_cast<std::uint64_t>(rate)) +
+                         "/s takes over a quarter of the time";
+    else if (const double free = host_bytes(); bytes > free)
+      c.not_applicable = "each rank holds a whole checkpoint of " +
+                         format_bytes(static_cast<std::uint64_t>(bytes)) + " in host memory, and may use " +
+                         format_bytes(static_cast<std::uint64_t>(std::max(free, 0.0))) + " for it";
     return c;
+  }
+
+  /// Host memory of a rank beside its arena: half of what is available where that is on the GPU.
+  double host_bytes() const {
+    if (!gpu_) return static_cast<double>(input_.memory_per_rank_bytes);
+    double least = std::numeric_limits<double>::infinity();
+    for (const Node& node : input_.topology.nodes)
+      least = std::min(least, static_cast<double>(node.memory_available_bytes));
+    return least / 2 / std::max(1, input_.topology.max_local_size());
   }
 
   int count(const char* option) const { return static_cast<int>(options_.integer(option)); }

@@ -94,7 +94,10 @@ class HookedDevice final : public Device {
     if (refuses_algorithms) throw Error(ErrorKind::device, "this device cannot");
   }
   TrainOps* train_ops() noexcept override { return host_->train_ops(); }
-  double fma_peak(NumType type, double) override { return host_->fma_peak(type, 0.001); }
+  bool wrong_arithmetic = false;
+  double fma_peak(NumType type, double) override {
+    return wrong_arithmetic ? 0 : host_->fma_peak(type, 0.001);
+  }
   void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) override {
     host_->fill_uniform(type, data, count, key);
   }

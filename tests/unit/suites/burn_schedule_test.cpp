@@ -24,6 +24,9 @@ TEST(BurnPlan, AllThreadsOfARankFillItsMemory) {
   EXPECT_LT(c->overhead_seconds, 160);
   EXPECT_DOUBLE_EQ(fill_rate(fakes::cluster({1, 64, 1, 2})), 5e8) << "a thread's rate, and no less";
   EXPECT_DOUBLE_EQ(fill_rate(fakes::cluster({1, 1, 1, 4})), 2e9);
+  Topology gpus = fakes::cluster({1, 1, 1, 4});
+  gpus.device_kind = "cuda";
+  EXPECT_DOUBLE_EQ(fill_rate(gpus), 1e11) << "in the plan and in the run";
 }
 
 /// A NaN of a required metric makes its case an error.

@@ -48,5 +48,22 @@ TEST(GemmPlan, ASoakSustainsForAFourthOfASegment) {
   EXPECT_GT(sustained, 0);
 }
 
+TEST(GemmRun, WrongArithmeticInRegistersIsAMiscompareAndNoSlowRate) {
+  const GemmSuite suite;
+  for (const char* name : {"fp64-peak-together", "fp64-n64-together"})
+    for (const bool wrong : {false, true}) {
+      Bench b(config_of(suite, Level::smoke));
+      b.device.wrong_arithmetic = wrong;
+      Case c;
+      c.suite = "gemm", c.name = name, c.bytes = std::uint64_t{64} << 20, c.seconds = 0.05, c.turns = 1;
+      c.parameters = {{"dtype", "fp64"}, {"mode", "together"}};
+      if (c.name == "fp64-n64-together") c.parameters.update({{"n", 64}, {"cache_bytes", 1 << 16}});
+      GemmSuite ran;
+      b.run(ran, c);
+      EXPECT_EQ(b.record.miscompares() > 0, wrong) << name;
+      EXPECT_EQ(b.record.state_ == results::CaseState::fail, wrong) << name;
+    }
+}
+
 }  // namespace
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "device/arena.hpp"
 #include "kernels/pattern.hpp"
 #include "suites/memory/memory_suite.hpp"
 #include "suites/memory/stream_data.hpp"
@@ -243,6 +244,24 @@ TEST(MemoryLayout, FittedArraysMoveWhatTheyMust) {
     EXPECT_LE(small.bytes, 48 * mib);
   }
   EXPECT_EQ(memory::fit_stream(StreamOp::triad, 100 * mib, 2 * mib, 1).count, 0u);
+}
+
+TEST(MemoryLayout, ThreadsOfManyWorkOnTheirOwnPages) {
+  constexpr std::size_t granule = Arena::granule_bytes;
+  constexpr int threads = 192;
+  const auto w = memory::fit_stream(StreamOp::triad, 288 * mib, 64 * gib, threads);
+  const auto* data = reinterpret_cast<const void*>(granule * threads * 1000);  // where the arena may begin
+  std::size_t all = 0, strange = 0;
+  for (int t = 0; t < threads; ++t)
+    for_share(data, w.count, sizeof(double), t, threads, false, [&](std::size_t from, std::size_t to) {
+      all += to - from;
+      for (std::size_t i = from; i < to; i += 512) {  // a page
+        const auto owner = (reinterpret_cast<std::uintptr_t>(data) + i * sizeof(double)) / granule % threads;
+        strange += (owner < 96) == (t < 96) ? 0 : 512;  // of the other socket
+      }
+    });
+  EXPECT_EQ(all, w.count);
+  EXPECT_LT(static_cast<double>(strange), 0.02 * static_cast<double>(all));
 }
 
 TEST(MemoryLayout, CheapPatternsCoverEverythingAndLeaveTheirTime) {

@@ -73,6 +73,32 @@ TEST(TrainPlan, ALargeModelLeavesTimeToTuneASmallOne) {
   EXPECT_GE(first.at("4096x8192 bf16"), first.at("768x16384 bf16") + count.at("768x16384 bf16") / 2);
 }
 
+TEST(TrainPlan, ACheckpointThatTakesTooLongOrTooMuchHostMemoryIsLeftOut) {
+  TrainSuite suite;
+  Topology topology = fakes::cluster({1, 4, 1, 2});
+  topology.nodes[0].memory_available_bytes = std::uint64_t{512} << 30;
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  const auto checkpoint = [&](Level level, std::uint64_t memory, bool gpus) {
+    const auto cases = train::plan_cases(
+        {plan_config(suite, level, {{"train.scratch", {"/x"}}}), topology, memory, 7}, gpus);
+    double required_s = 0;
+    std::string out;
+    for (const Case& c : cases) {
+      if (c.operation != "checkpoint") continue;
+      if (c.not_applicable.empty()) required_s += c.expected_s();
+      out += c.name + ": " + (c.not_applicable.empty() ? "planned" : c.not_applicable) + "\n";
+    }
+    EXPECT_LT(required_s, level_budget_s(level, 0) / 2) << out;
+    return out;
+  };
+  EXPECT_NE(checkpoint(Level::quick, 70 * gib, true).find("planned"), std::string::npos);
+  EXPECT_NE(checkpoint(Level::standard, 70 * gib, true).find("over a quarter of the time"),
+            std::string::npos);
+  EXPECT_NE(checkpoint(Level::quick, 4 * gib, false).find("planned"), std::string::npos);
+  topology.nodes[0].memory_available_bytes = 4 * gib;
+  EXPECT_NE(checkpoint(Level::quick, 70 * gib, true).find("in host memory"), std::string::npos);
+}
+
 TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
   TrainSuite suite;
   const Topology topology = fakes::cluster({1, 4, 1, 2});
