@@ -23,7 +23,7 @@ RESULTS/DATE/soak-JOB/:
 An option here takes the place of the same one in ASSAY_OPTIONS or of this script; --require adds up. --duration and
 --segment are refused: ASSAY_SOAK_MINUTES is both.
 Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all).
-Exit code: that of the segment; of the last one, that of all segments together. 4 wrong settings.
+Exit code: that of the segment; of the last one, that of all segments together, 3 if none has results. 4 wrong settings.
 TEXT
 }
 
@@ -84,8 +84,14 @@ segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, ret
 
 finish() {
   local code=0 summary
-  "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
-    >"$directory/verdict.txt" 2>&1 || code=$?
+  if compgen -G "$directory/segments/*.h5" >/dev/null; then
+    "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
+      >"$directory/verdict.txt" 2>&1 || code=$?
+  else
+    # No segment has results: the last one says why, as a night without results does.
+    code=3
+    cp "$(compgen -G "$directory/seg*/verdict.txt" | sort -V | tail -n 1)" "$directory/verdict.txt" || true
+  fi
   summary=$(site_summary soak "$code" "$directory" 60; if [ -s "$directory/absent.txt" ]; then cat "$directory/absent.txt"; fi)
   site_write "$directory/summary.txt" "$summary"
   site_record soak "$code" "${summary%%$'\n'*} $directory"

@@ -43,6 +43,16 @@ class Soak(place.SiteTest):
     def test_all_segments_are_summed_up(self):
         self.assertEqual(self.soak(0)[1], 3)
 
+    def test_a_soak_without_results_is_inconclusive_and_says_why(self):
+        self.settings(ASSAY=self.fake, ASSAY_SOAK_SEGMENTS="2")
+        self.count('print("the fabric is on fire", file=sys.stderr); sys.exit(1)\n')
+        result = self.script("soak.sh")
+        self.assert_code(result, 3)
+        self.assertEqual(len((self.dir / "ran").read_text()), 2)
+        self.assertIn(": INCONCLUSIVE (exit 3)\nno results file\n", result.stdout)
+        self.assertRegex(result.stdout, r"\nno results: .*\b1\nthe fabric is on fire\n$")
+        self.assertRegex((self.results / "log").read_text().splitlines()[-1], " soak job=- exit=3 assay soak ")
+
     def test_options_that_set_the_length_of_a_segment_are_refused(self):
         for options, words in (("", ["--duration", "8h"]), ("", ["--segment=1h"]), ("--duration=8h", [])):
             self.settings(ASSAY=self.fake, ASSAY_OPTIONS=options)
