@@ -333,7 +333,7 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   options=("${kept[@]}")
   site_without "$(site_names "$@" "${options[@]}")" "${launcher[@]}" --require coverage "${own[@]}" "${past[@]}"
   site_forward "$ASSAY" run "${kept[@]}" "$@" "${options[@]}" --out "$directory/run.h5" \
-    >"$directory/run.log" 2>&1 || launched=$?
+    >>"$directory/run.log" 2>&1 || launched=$?
   # The signal ahead of a time limit ends no verdict; before the run it ends the script, which has nothing yet.
   [ -n "$(trap -p USR1)" ] || trap : USR1 USR2
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then

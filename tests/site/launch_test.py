@@ -194,6 +194,15 @@ for host in $hosts; do case $host in b) echo ranks=6 ;; *) echo ranks=8 ;; esac;
         # All at once, 24 groups, and each node of two groups of 3.
         self.assertEqual(len((self.dir / "asked").read_text()), 1 + 24 + 2 * 3)
 
+    def test_what_the_launch_warns_of_stays_in_the_log_of_the_run(self):
+        self.program("srun", "#!/bin/sh\nexit 1\n")
+        self.settings(ASSAY=self.fake_assay(), ASSAY_LAUNCH="srun -N 2")
+        self.runs('print("the run itself"); sys.exit(1)\n')
+        outside = {name: "" for name in ("SLURM_NTASKS_PER_NODE", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")}
+        self.assert_code(self.script("acceptance.sh", env=outside), 3)
+        log = next(self.results.glob("*/acceptance-*/run.log")).read_text()
+        self.assertRegex(log, r"^srun did not say how many ranks its nodes take: .*\nthe run itself\n$")
+
     def test_where_no_node_answers_nothing_is_guessed(self):
         self.mpirun_without("a", "b", "c")
         said = self.shell('launch_words 2>&1 || echo "refused ${launch[*]}"', ASSAY_LAUNCH="mpirun --hostfile hosts")
