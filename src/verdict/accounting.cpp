@@ -18,9 +18,35 @@ using results::CaseState;
 
 std::string because(const std::string& reason) { return reason.empty() ? std::string() : ": " + reason; }
 
-/// Rows of the case's kind that it does not report, when it reports fewer than planned. Not for links: those
-/// of other cases are rows too, and links measured nowhere are none.
+/// Links that other cases of the suite report and this one lacks, between parts as those of its own links: a
+/// case between nodes has none inside a node, one between NICs none between devices.
+std::vector<std::int32_t> absent_links(const Judgement& j, const CaseData& c) {
+  const auto scope = [&](const CaseData& of, std::size_t i) {
+    const auto source = of.source[i], destination = of.destination[i];
+    return std::pair(j.entities.kind(source), j.entities.node(source) == j.entities.node(destination));
+  };
+  const auto ends_known = [&](const CaseData& of, std::size_t i) {
+    return i < of.source.size() && i < of.destination.size() && j.entities.valid(of.source[i]) &&
+           j.entities.valid(of.destination[i]);
+  };
+  const std::set<std::int32_t> seen(c.entity.begin(), c.entity.end());
+  std::set<std::pair<std::string, bool>> own;
+  for (std::size_t i = 0; i < c.entity.size(); ++i)
+    if (ends_known(c, i)) own.insert(scope(c, i));
+  std::set<std::int32_t> absent;
+  for (const CaseData& other : j.results.cases) {
+    if (other.suite != c.suite || other.kind != c.kind) continue;
+    for (std::size_t i = 0; i < other.entity.size(); ++i)
+      if (j.entities.valid(other.entity[i]) && !seen.contains(other.entity[i]) && ends_known(other, i) &&
+          own.contains(scope(other, i)))
+        absent.insert(other.entity[i]);
+  }
+  return {absent.begin(), absent.end()};
+}
+
+/// Rows of the case's kind that it does not report, when it reports fewer than planned.
 std::vector<std::int32_t> absent_rows(const Judgement& j, const CaseData& c) {
+  if (c.kind == "link") return absent_links(j, c);
   std::set<std::int32_t> seen(c.entity.begin(), c.entity.end());
   std::vector<std::int32_t> absent;
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
@@ -82,28 +108,6 @@ void add_uncovered(Judgement& j, const std::string& path, const std::string& why
   f.evidence = "/cases/" + path;
   f.text = path + " skipped" + because(why);
   j.add(std::move(f), {});
-}
-
-/// Of a case of links that lacks some: the ends with fewer than others have, and the `lost` ones with none.
-std::vector<std::int32_t> ends_with_few_links(const Judgement& j, const CaseData& c,
-                                              const std::set<std::int32_t>& lost) {
-  std::map<std::int32_t, std::size_t> links;
-  for (const auto* ends : {&c.source, &c.destination})
-    for (const auto row : *ends)
-      if (j.entities.valid(row)) ++links[row];
-  if (links.empty()) return {};
-  const std::string& kind = j.results.entities[static_cast<std::size_t>(links.begin()->first)].kind;
-  for (std::size_t i = 0; i < j.entities.size() && !lost.empty(); ++i) {
-    const auto row = static_cast<std::int32_t>(i);
-    if (j.results.entities[i].kind == kind && (lost.contains(row) || lost.contains(j.entities.node(row))))
-      links.try_emplace(row, 0);
-  }
-  std::size_t most = 0;
-  for (const auto& [row, count] : links) most = std::max(most, count);
-  std::vector<std::int32_t> few;
-  for (const auto& [row, count] : links)
-    if (count < most) few.push_back(row);
-  return few;
 }
 
 /// Required cases that lack a lost node's parts: one gap for the node.
@@ -180,7 +184,6 @@ std::vector<std::int32_t> would_measure(const Judgement& j, const results::PlanR
   rows.insert(c.source.begin(), c.source.end());
   rows.insert(c.destination.begin(), c.destination.end());
   const auto lacking = plan.entities - static_cast<std::int64_t>(c.entities());
-  if (lacking > 0 && c.kind == "link") return {};
   if (lacking > 0) {
     const auto absent = absent_rows(j, c);
     if (static_cast<std::int64_t>(absent.size()) < lacking) return {};
@@ -220,16 +223,13 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, Told
   if (!measured) return;
   check_samples(j, *c, required);
   if (required && plan.entities > static_cast<std::int64_t>(c->entities())) {
-    auto absent = c->kind == "link" ? ends_with_few_links(j, *c, together.losses.lost) : absent_rows(j, *c);
+    auto absent = absent_rows(j, *c);
     const bool named = !absent.empty();
     together.losses.take(j, absent, path);
     if (named && absent.empty()) return;
-    j.gap(
-        path + ": " + std::to_string(c->entities()) + " of " + std::to_string(plan.entities) +
-            " entities measured" +
-            (absent.empty() ? ""
-                            : (c->kind == "link" ? ", not all of " : ", without ") + first_names(j, absent)),
-        absent);
+    j.gap(path + ": " + std::to_string(c->entities()) + " of " + std::to_string(plan.entities) +
+              " entities measured" + (absent.empty() ? "" : ", without " + first_names(j, absent)),
+          absent);
   }
 }
 
