@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "results/resume.hpp"
 #include "run/agree.hpp"
+#include "run/fault_plan.hpp"
 #include "run/file_start.hpp"
 
 namespace assay {
@@ -87,6 +88,7 @@ std::optional<LimitedPlan> limited_plan(const Config& config, const Topology& to
   LimitedPlan out;
   try {
     out.plan = make_plan(with_less, topology, suites);
+    check_faults(config.faults, out.plan, topology, suites);
   } catch (const Error&) {
     return {};
   }

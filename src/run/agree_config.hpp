@@ -38,7 +38,8 @@ struct LimitedPlan {
   LaunchFinding finding;  ///< a note, but where required cases are gone: these are not covered
 };
 
-/// `whole` planned again with `bytes` per rank. Empty where an option asks for more than that.
+/// `whole` planned again with `bytes` per rank. Empty where an option asks for more than that, or a fault for
+/// a case that would be gone.
 std::optional<LimitedPlan> limited_plan(const Config& config, const Topology& topology,
                                         const std::vector<std::unique_ptr<Suite>>& suites, const Plan& whole,
                                         std::uint64_t bytes);

@@ -150,6 +150,11 @@ TEST(Memory, ThatIsLateMakesAPlanWithLessThatSaysWhatIsGone) {
   EXPECT_NE(less->finding.text.find("not measured: fixed/2-gib"), std::string::npos) << less->finding.text;
   config.expect_devices = 1;
   EXPECT_EQ(limited_plan(config, topology, suites, whole, gib / 2)->finding.severity, "inconclusive");
+  config.faults = {parse_fault("hang:case=1-gib")};
+  EXPECT_TRUE(limited_plan(config, topology, suites, whole, gib / 2));
+  config.faults = {parse_fault("hang:case=2-gib")};
+  EXPECT_FALSE(limited_plan(config, topology, suites, whole, gib / 2)) << "a fault is to be in it";
+  config.faults.clear();
   suites.front() = std::make_unique<NeedySuite>(2 * gib);
   EXPECT_FALSE(limited_plan(config, topology, suites, whole, gib)) << "an option asks for more";
 }
