@@ -122,12 +122,15 @@ case "$system" in
 # $what Made by scripts/batch.sh kubernetes $kind; change it there.
 # Untested: no cluster has run it. Results lie in the claim "assay-results" (ReadWriteMany: launcher and workers mount it), directory
 # assay; settings in the config map "assay-site" (key site.conf). Its other keys, as limits.toml, are files in /etc/assay/options.
+# Started with "kubectl create -f", each time as a job of its own name. MPI operator 0.4 or later.
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
 metadata:
-  name: assay-$kind
+  generateName: assay-$kind-
 spec:
   slotsPerWorker: $((gpus > 0 ? gpus : 1))
+  # A worker that still pulls its image answers nobody. The launcher's deadline begins with it.
+  launcherCreationPolicy: WaitForWorkersReady
   runPolicy:
     cleanPodPolicy: Running
     activeDeadlineSeconds: $((minutes * 60))
@@ -135,9 +138,9 @@ spec:
   mpiReplicaSpecs:
     Launcher:
       replicas: 1
+      restartPolicy: Never
       template:
         spec:
-          restartPolicy: Never
           # Others can write the root of a volume, as a rule, and a directory that is made for a subPath has the mode of the root: the
           # scripts would refuse both.
           initContainers:
@@ -166,12 +169,14 @@ spec:
     Worker:
       replicas: ${nodes:-4}
       template:
+        metadata:
+          labels: {app.kubernetes.io/name: assay-worker}
         spec:
-          # One worker on a node.
+          # One worker on a node, of all jobs of assay.
           affinity:
             podAntiAffinity:
               requiredDuringSchedulingIgnoredDuringExecution:
-                - labelSelector: {matchLabels: {training.kubeflow.org/job-name: assay-$kind, training.kubeflow.org/job-role: worker}}
+                - labelSelector: {matchLabels: {app.kubernetes.io/name: assay-worker}}
                   topologyKey: kubernetes.io/hostname
           containers:
             - name: worker

@@ -110,7 +110,12 @@ class Batch(place.SiteTest):
                                                     "mpiImplementation"})
             self.assertLessEqual(set(job["spec"]["runPolicy"]), {"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit",
                                                                  "schedulingPolicy", "suspend", "managedBy"})
+            self.assertEqual(job["spec"]["launcherCreationPolicy"], "WaitForWorkersReady")
+            self.assertEqual(job["metadata"], {"generateName": f"assay-{kind}-"}, "a second night is another job")
             replicas = job["spec"]["mpiReplicaSpecs"]
+            self.assertEqual(replicas["Launcher"]["restartPolicy"], "Never", "the operator overwrites that of the pod")
+            [apart] = replicas["Worker"]["template"]["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            self.assertEqual(apart["labelSelector"]["matchLabels"], replicas["Worker"]["template"]["metadata"]["labels"])
             self.assertEqual(set(replicas), {"Launcher", "Worker"})
             self.assertEqual((replicas["Launcher"]["replicas"], replicas["Worker"]["replicas"]), (1, 7))
             for role in replicas.values():
