@@ -26,6 +26,8 @@ namespace {
 
 constexpr const char* suite = "storage";
 constexpr const char* file_prefix = "data-";
+/// What an NFS client calls a file that is removed while it is open. A crash of the client leaves it.
+constexpr const char* nfs_prefix = ".nfs";
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 [[noreturn]] void fail(const std::string& path, const char* what) {
@@ -48,20 +50,29 @@ std::vector<std::string> entries(int directory) {
   return names;
 }
 
+enum class Owner { alive, dead };
+
 /// Removes the files of assay in a directory, and then it, if it is empty. The first errno; 0 where it is
-/// gone.
-int remove_folder(int parent, const std::string& name, int own) {
+/// gone. Open files of a living owner on NFS go when they are closed.
+int remove_folder(int parent, const std::string& name, int own, Owner owner) {
   int reason = 0;
-  for (const std::string& file : entries(own))
-    if (file.starts_with(file_prefix) && ::unlinkat(own, file.c_str(), 0) != 0 && reason == 0) reason = errno;
+  for (const std::string& file : entries(own)) {
+    if (!file.starts_with(file_prefix) && (owner == Owner::alive || !file.starts_with(nfs_prefix))) continue;
+    // Ranks of one node may remove the same directory.
+    if (::unlinkat(own, file.c_str(), 0) != 0 && errno != ENOENT && reason == 0) reason = errno;
+  }
   if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
   return reason != 0 ? reason : errno;
 }
 
-/// Of destructors, which must not throw.
+/// Of destructors, which must not throw, and of the start.
 std::vector<std::string>& stayed() {
   static std::vector<std::string> all;
   return all;
+}
+
+void tell_stayed(const std::string& path, int reason) {
+  stayed().push_back(fmt::format("{}: cannot remove: {}", path, std::strerror(reason)));
 }
 
 }  // namespace
@@ -117,8 +128,8 @@ Folder::Folder(const std::string& parent, const std::string& run, const std::opt
 
 Folder::~Folder() {
   try {
-    const int reason = remove_folder(parent_.get(), name_, own_.get());
-    if (reason != 0) stayed().push_back(fmt::format("{}: cannot remove: {}", path_, std::strerror(reason)));
+    const int reason = remove_folder(parent_.get(), name_, own_.get(), Owner::alive);
+    if (reason != 0) tell_stayed(path_, reason);
   } catch (...) {  // no memory for names: the next start removes them
     vanish();
   }
@@ -186,7 +197,11 @@ int remove_leftovers(const std::string& parent, std::optional<pid_t> pid) {
     if (!own || ::fstat(own.get(), &info) != 0 || info.st_uid != ::geteuid()) continue;
     if (!owner.surely_dead(static_cast<double>(info.st_mtim.tv_sec))) continue;
     if (::flock(own.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
-    if (remove_folder(folder.get(), name, own.get()) == 0) ++removed;
+    const int reason = remove_folder(folder.get(), name, own.get(), Owner::dead);
+    if (reason == 0)
+      ++removed;
+    else
+      tell_stayed(parent + "/" + name, reason);
   }
   return removed;
 }

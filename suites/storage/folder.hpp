@@ -66,7 +66,7 @@ class Folder {
   void vanish() noexcept;
   /// Bytes of the file system's identity, for telling whether two nodes see the same: device and type.
   std::uint64_t file_system() const;
-  /// What destructors could not remove since the last call, each with the reason.
+  /// What destructors and `remove_leftovers` could not remove since the last call, each with the reason.
   static std::vector<std::string> what_stayed();
 
  private:

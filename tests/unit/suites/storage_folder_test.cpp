@@ -172,6 +172,41 @@ TEST_F(StorageFolder, LeftoversOfTheLivingAndOfOthersStay) {
   EXPECT_EQ(remove_leftovers(dir_), 1) << "older than the boot";
 }
 
+/// On NFS a file that is removed while it is open gets a name like .nfs000000000001; a crash of the client
+/// leaves it.
+TEST_F(StorageFolder, WhatACrashLeavesOnNfsGoesWithTheNextStart) {
+  FolderOwner dead = FolderOwner::self("storage", run);
+  dead.pid = 999999999;
+  const fs::path left = dir_ / dead.name();
+  fs::create_directory(left);
+  for (const char* name : {"data-000000", ".nfs000000000001"}) std::ofstream(left / name) << "x";
+  EXPECT_EQ(remove_leftovers(dir_), 1);
+  EXPECT_EQ(entries(), 0u);
+  EXPECT_TRUE(Folder::what_stayed().empty());
+}
+
+TEST_F(StorageFolder, OpenFilesOfTheLivingOnNfsStay) {
+  std::string path;
+  {
+    const Folder folder(dir_, run);
+    path = folder.path();
+    std::ofstream(path + "/.nfs000000000001") << "x";
+  }
+  EXPECT_TRUE(fs::exists(path + "/.nfs000000000001")) << "its client removes it when it is closed";
+  EXPECT_EQ(Folder::what_stayed().size(), 1u);
+}
+
+TEST_F(StorageFolder, LeftoversThatCannotBeRemovedAreTold) {
+  FolderOwner dead = FolderOwner::self("storage", run);
+  dead.pid = 999999999;
+  fs::create_directory(dir_ / dead.name());
+  std::ofstream(dir_ / dead.name() / "mine.txt") << "x";
+  EXPECT_EQ(remove_leftovers(dir_), 0);
+  const auto stayed = Folder::what_stayed();
+  ASSERT_EQ(stayed.size(), 1u);
+  EXPECT_EQ(stayed[0], (dir_ / dead.name()).string() + ": cannot remove: Directory not empty");
+}
+
 TEST(StorageOwner, NameIsReadBack) {
   const FolderOwner self = FolderOwner::self("storage", run);
   EXPECT_EQ(FolderOwner::parse("storage", self.name()).name(), self.name());
