@@ -15,6 +15,7 @@
 #include "verdict/collective_groups.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/network_levels.hpp"
 #include "verdict/network_links.hpp"
 #include "verdict/retest/result.hpp"
 #include "verdict/shared_end.hpp"
@@ -197,18 +198,12 @@ std::vector<Below> without_traffic(const Judgement& j, const std::vector<Below>&
                       Group{destination, receives, all_pairs},
                       Group{destination, both, all_pairs}};
   };
-  // A measured value, not one between two: of two pairs, one of which is as it should be, that is the one.
-  const auto upper_quartile = [](std::vector<double> values) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>((3 * values.size() - 1) / 4);
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-  };
   std::map<Group, std::vector<double>> ratios;
   for (const auto& b : all)
     for (const auto& group : groups(b)) ratios[group].push_back(b.value / b.reference);
   std::set<Group> below;
   for (const auto& [group, values] : ratios)
-    if ((std::get<Way>(group) == both || values.size() >= least_one_way) && upper_quartile(values) < 1.0)
+    if ((std::get<Way>(group) == both || values.size() >= least_one_way) && network::upper(values) < 1.0)
       below.insert(group);
   std::vector<Below> kept;
   std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](const Below& b) {
