@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 
 #include "base/clock.hpp"
+#include "supervisor/rendezvous.hpp"
 
 namespace assay {
 namespace {
@@ -40,20 +40,6 @@ std::string text_of(const sockaddr_in& address) {
   return std::string(text) + ":" + std::to_string(ntohs(address.sin_port));
 }
 
-std::optional<sockaddr_in> from_text(const std::string& text) {
-  const auto colon = text.find(':');
-  if (colon == std::string::npos) return {};
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  std::uint16_t port = 0;
-  std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
-  address.sin_port = htons(port);
-  if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.sin_addr) != 1) return {};
-  return address;
-}
-
-int tcp_socket() { return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
-
 bool connected(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -65,7 +51,7 @@ bool connected(int fd) {
 TcpReach::TcpReach(const std::string& interface) {
   const auto own = address_of(interface);
   if (!own) return;
-  listener_ = tcp_socket();
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   sockaddr_in bound{};
   socklen_t size = sizeof bound;
   if (listener_ < 0 || bind(listener_, reinterpret_cast<const sockaddr*>(&*own), sizeof *own) != 0 ||
@@ -84,19 +70,18 @@ std::vector<std::size_t> TcpReach::silent(std::span<const std::string> addresses
   std::vector<pollfd> waiting;
   std::vector<std::size_t> index;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    const auto there = from_text(addresses[i]);
+    const auto colon = addresses[i].find(':');
+    if (colon == std::string::npos) continue;
+    std::uint16_t port = 0;
+    std::from_chars(addresses[i].data() + colon + 1, addresses[i].data() + addresses[i].size(), port);
     // The kernel chooses the way, as it does for messages.
-    const int fd = there ? tcp_socket() : -1;
-    if (fd < 0) continue;  // the other has no address, or this rank no more sockets: nothing is known
-    if (connect(fd, reinterpret_cast<const sockaddr*>(&*there), sizeof *there) == 0) {
-      close(fd);
-    } else if (errno == EINPROGRESS) {
-      waiting.push_back({fd, POLLOUT, 0});
-      index.push_back(i);
-    } else {
-      close(fd);
+    const int fd = supervisor::start_connect(addresses[i].substr(0, colon), port);
+    if (fd < 0) {
       out.push_back(i);
+      continue;
     }
+    waiting.push_back({fd, POLLOUT, 0});
+    index.push_back(i);
   }
   for (const double end = now_s() + seconds; !waiting.empty() && now_s() < end;) {
     poll(waiting.data(), waiting.size(), static_cast<int>(std::max(1.0, (end - now_s()) * 1e3)));
