@@ -25,8 +25,8 @@ constexpr std::uint64_t least_memory_bytes = std::uint64_t{64} << 20;
 /// which cases need the rest. No limit at other levels.
 double memory_seconds(const Config& config) noexcept;
 
-/// What a run has whose ranks got `touched` bytes in that time: as much as the median rank, in steps of 16
-/// MiB and at least `least_memory_bytes`. Others get theirs a little later, or are lost.
+/// What a run has whose ranks got `touched` bytes in that time: the least of them, but for ranks with less
+/// than a quarter of the median, in steps of 16 MiB and at least `least_memory_bytes`.
 std::uint64_t memory_in_time(std::vector<std::uint64_t> touched);
 
 /// Collective: the memory that ranks plan with which each got `mine` in time; empty where `plan` needs no

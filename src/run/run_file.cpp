@@ -21,8 +21,8 @@ std::filesystem::path file_of_segment(const Config& config, int segment) {
   return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment, extension);
 }
 
-void check_new_files(const Config& config) {
-  for (int segment = 1; segment <= config.segments(); ++segment) {
+void check_new_files(const Config& config, int first) {
+  for (int segment = first; segment <= config.segments(); ++segment) {
     const auto file = file_of_segment(config, segment);
     results::check_replaceable(file, config.force);
     if (!config.force) results::check_no_partial(file);
@@ -43,7 +43,7 @@ void RunFile::open(const Config& config, EntityTable& entities, results::Writer:
     return;
   }
   // Else a chain would end where its second file cannot be made.
-  if (segment == 1 && config.resume.empty()) check_new_files(config);
+  if (segment == 1) check_new_files(config, 2);
   writer_ = std::make_unique<Writer>(
       config.resume.empty() ? Writer::create(file_of_segment(config, segment), start, config.force, spool)
                             : Writer::resume(config.resume, start, config.force));

@@ -25,8 +25,9 @@ struct NodeNews {
 /// NAME-seg02.h5 ...
 std::filesystem::path file_of_segment(const Config& config, int segment);
 
-/// Throws Error(usage) where one of these files cannot be made, such as one that is there without --force.
-void check_new_files(const Config& config);
+/// Throws Error(usage) where one of these files, from segment `first` on, cannot be made, such as one that is
+/// there without --force.
+void check_new_files(const Config& config, int first = 1);
 
 class RunFile {
  public:

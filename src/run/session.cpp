@@ -124,7 +124,8 @@ class Session {
                               config_.segments() > 1 ? " of a segment" : ""));
     agree_plan(world(), plan_.hash);
     entities_ = std::make_unique<EntityTable>(job_.topology);
-    // The lock on the output is taken before suites prepare, and levels with much memory touch it.
+    // The lock on the output is taken before a long level touches its memory: a wrong --out must not cost a
+    // minute.
     together(world(), [&] {
       if (root()) link_.start(to_text(start_facts()));
     });

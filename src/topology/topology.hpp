@@ -38,8 +38,7 @@ struct Nic {
   double rate_bytes_per_s = unsupported;      ///< link rate as negotiated
   double max_rate_bytes_per_s = unsupported;  ///< capability, if known
   int numa = -1;
-  bool virtual_device =
-      false;              ///< no PCI or platform device behind it, or a virtual function of a listed port
+  bool virtual_device = false;  ///< nothing but software behind it, or a virtual function of a listed port
   bool addressed = true;  ///< of an interface: has an IP address beyond its link, or that was not looked at
   bool bridge = false;
   std::vector<std::string> lower;  ///< interfaces that it combines or rides on: ports of a bond, under a VLAN
