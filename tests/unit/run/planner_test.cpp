@@ -44,7 +44,7 @@ Topology nodes_of(std::vector<std::uint64_t> available_bytes, int ranks_per_node
 }
 
 /// Plans what it is told.
-class FixedSuite final : public Suite {
+class FixedSuite : public Suite {
  public:
   explicit FixedSuite(std::vector<Case> cases) : cases_(std::move(cases)) {}
   std::string_view name() const noexcept override { return "fixed"; }
@@ -59,13 +59,9 @@ class FixedSuite final : public Suite {
 };
 
 /// One required case by each amount of memory in GiB, and with one of `least` no plan for less.
-class NeedySuite final : public Suite {
+class NeedySuite final : public FixedSuite {
  public:
-  explicit NeedySuite(std::uint64_t least = 0) : least_(least) {}
-  std::string_view name() const noexcept override { return "fixed"; }
-  std::string_view summary() const noexcept override { return "for tests"; }
-  std::vector<OptionSpec> options() const override { return {}; }
-  std::vector<results::MetricSpec> metrics() const override { return {}; }
+  explicit NeedySuite(std::uint64_t least = 0) : FixedSuite({}), least_(least) {}
   std::vector<Case> plan(const PlanInput& input) const override {
     if (input.memory_per_rank_bytes < least_) throw_usage("too little");
     std::vector<Case> cases;
@@ -79,7 +75,6 @@ class NeedySuite final : public Suite {
     }
     return cases;
   }
-  void run(const Case&, Context&) override {}
 
  private:
   std::uint64_t least_;
