@@ -17,8 +17,8 @@ The job requests whole nodes. The number of ranks is determined on the node: one
   --nodes N      nodes to request (default: slurm what sbatch is told, pbs, lsf and flux 1, kubernetes 4)
   --gpus N       GPUs of a node, 0 for none. Required with pbs, lsf and kubernetes, which allocate only the GPUs requested;
                  slurm and flux allocate all GPUs of a node that a job has for itself
-  --cores N      cores of a node. Required with pbs, which allocates only the cores requested; kubernetes: free cores of a
-                 node (default: 8); the others allocate all
+  --cores N      cores of a node. Required with pbs and lsf, which allocate by cores; kubernetes: free cores of a node
+                 (default: 8); the others allocate all
   --memory N     kubernetes: free memory of a node in GiB (default: 32)
   --image IMAGE  kubernetes: the container image with assay in it (default: assay:latest)
 
@@ -61,7 +61,9 @@ row=$(kinds | grep "^$kind|" || true)
 case "$system" in
   pbs | lsf | kubernetes) [ -n "$gpus" ] || wrong "$system allocates only the GPUs requested: say --gpus N (0 where nodes have none)" ;;
 esac
-[ "$system" != pbs ] || [ -n "$cores" ] || wrong 'pbs allocates only the cores requested: say --cores N, the cores of a node'
+case "$system" in
+  pbs | lsf) [ -n "$cores" ] || wrong "$system allocates only the cores requested: say --cores N, the cores of a node" ;;
+esac
 IFS='|' read -r _ minutes ahead what <<<"$row"
 if [ "$kind" = soak ] && [ "$system" != slurm ]; then
   site_settings
@@ -86,7 +88,7 @@ case "$system" in
     header tested
     printf '#SBATCH --job-name=assay-%s\n' "$kind"
     [ -z "$nodes" ] || printf '#SBATCH --nodes=%s\n' "$nodes"
-    # The loss of a node ends neither the script nor the ranks of other nodes.
+    # The loss of a node other than the first ends neither the script nor the ranks of other nodes.
     printf '#SBATCH --no-kill\n'
     # B: the signal goes to the script, which hands it to whatever launcher the site uses.
     # Alone on its nodes, a job gets all their cores and GPUs, but only as much memory as it asks for: 0 is all.
@@ -105,8 +107,9 @@ case "$system" in
     footer '/usr/share/assay/scripts' ;;
   lsf)
     header untested
-    printf '#BSUB -J assay-%s\n#BSUB -nnodes %s\n#BSUB -x\n#BSUB -W %s\n#BSUB -wa USR1 -wt %s\n#BSUB -rn\n#BSUB -o assay-%s-%%J.out\n' \
-      "$kind" "${nodes:-1}" "$minutes" "$((ahead / 60))" "$kind"
+    # LSF has no number of nodes but for CSM: slots, and how many of a host.
+    printf '#BSUB -J assay-%s\n#BSUB -n %s\n#BSUB -R "span[ptile=%s]"\n#BSUB -x\n#BSUB -W %s\n#BSUB -wa USR1 -wt %s\n#BSUB -rn\n#BSUB -o assay-%s-%%J.out\n' \
+      "$kind" "$((${nodes:-1} * cores))" "$cores" "$minutes" "$((ahead / 60))" "$kind"
     [ "$gpus" = 0 ] || printf '#BSUB -gpu "num=%s:mode=shared"\n' "$gpus"
     footer '/usr/share/assay/scripts' ;;
   flux)

@@ -129,8 +129,19 @@ thin() {
     file=${files[i]} name=${files[i]%.h5}
     week=$(date -u -d "${file:0:10}" +%G-%V 2>/dev/null) || continue
     if [ "$week" != "$last" ] && [[ ! ${file:0:10} < $oldest ]]; then last=$week; continue; fi
-    rm -rf "$ASSAY_RESULTS/history/$file" "$ASSAY_RESULTS/${name:0:10}/${name:11}"/run.{h5,launch*}
+    remove_samples "${name:0:10}/${name:11}"
+    rm -f "$ASSAY_RESULTS/history/$file"
   done
+  # Nights that are not in the history: killed ones, and files that could not be read.
+  if [ "${#files[@]}" -lt "$ASSAY_KEEP_NIGHTS" ]; then return; fi
+  for file in "$ASSAY_RESULTS"/*/nightly-*; do
+    name=${file#"$ASSAY_RESULTS/"}
+    if [[ ${name/\//-}.h5 < ${files[ASSAY_KEEP_NIGHTS - 1]} ]] && [ ! -e "$ASSAY_RESULTS/history/${name/\//-}.h5" ]; then remove_samples "$name"; fi
+  done
+}
+
+remove_samples() {  # NIGHT
+  rm -rf "$ASSAY_RESULTS/$1"/run.{h5,h5.partial,launch*}
 }
 thin
 

@@ -9,15 +9,17 @@ Usage: scripts/soak.sh [RUN OPTIONS...]
 
 One segment (setting ASSAY_SOAK_MINUTES) of a soak of ASSAY_SOAK_SEGMENTS. As a Slurm job it submits the next one, unless the job
 is cancelled: on the nodes of the first, without those that failed so far and those that are down or drained then; with its
-partition, account, QOS, reservation and time limit. Elsewhere the segments follow each other in this process, without the
-nodes that failed, until a signal comes (USR1 ahead of a time limit, or TERM) or all nodes have failed. In
-RESULTS/DATE/soak-JOB/:
+partition, account, QOS, reservation and time limit. A second job waits on one node for the case that this one is lost with
+its node, killed or out of time: it judges what was measured and submits the next segment. Elsewhere the segments follow
+each other in this process, without the nodes that failed, until a signal comes (USR1 ahead of a time limit, or TERM) or
+all nodes have failed. In RESULTS/DATE/soak-JOB/:
 
   segments/segNN.h5       one results file each
   segNN/                  verdict, log and metrics of each
   failed.txt              nodes that failed, one per line; not those where only a link, a switch or the cluster is slow
   asked.txt, next.txt     in Slurm: nodes of the first segment, and of the next
-  absent.txt              in Slurm: nodes that were down or drained, and the segments that ran without them; also in the summary
+  absent.txt              in Slurm: nodes that were down or drained, and the segments that ran without them; segments whose
+                          job was lost; also in the summary
   summary.txt             the verdict over all segments, after the last
 
 An option here takes the place of the same one in ASSAY_OPTIONS or of this script; --require adds up. --duration and
@@ -41,6 +43,9 @@ esac
 directory=${ASSAY_SOAK_DIRECTORY:-}
 number=${ASSAY_SOAK_NUMBER:-1}
 [[ $number =~ ^[1-9][0-9]{0,3}$ ]] || site_wrong "ASSAY_SOAK_NUMBER is the number of the segment, not '$number'"
+lost=${ASSAY_SOAK_LOST:-}
+unset ASSAY_SOAK_LOST
+[[ $lost =~ ^[0-9]*$ ]] || site_wrong "ASSAY_SOAK_LOST is the number of a job, not '$lost'"
 if [ -z "$directory" ]; then directory=$(site_directory soak); fi
 safe_directory ASSAY_SOAK_DIRECTORY "$directory/segments" || exit 4
 touch "$directory/failed.txt"
@@ -56,16 +61,9 @@ excluded() {  # RUN-OPTIONS...
   if [ -f "$value" ]; then cat "$value"; elif [ -n "$value" ]; then printf '%s\n' "$value"; fi
 }
 
-segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, returns the code
-  local part code=0 kept=("$@")
-  printf -v part '%s/seg%02d' "$directory" "$number"
-  mkdir "$part" || site_wrong "cannot make $part"
-  if [ -s "$directory/failed.txt" ] && [ -z "${SLURM_JOB_ID:-}" ]; then
-    { cat "$directory/failed.txt"; excluded "$@"; } >"$part/exclude.txt"
-    site_without ' --exclude ' "$@"
-    kept+=(--exclude "$part/exclude.txt")
-  fi
-  site_measure "$part" '' --level soak --duration "${ASSAY_SOAK_MINUTES}m" --segment "${ASSAY_SOAK_MINUTES}m" --quiet -- "${kept[@]}" || code=$?
+# Moves the results of segment $number to the others, and adds to failed.txt.
+keep_segment() {  # DIRECTORY CODE
+  local part=$1 code=$2 name node of
   if [ -f "$part/run.h5" ]; then
     printf -v name '%s/segments/seg%02d.h5' "$directory" "$number"
     mv "$part/run.h5" "$name"
@@ -79,6 +77,19 @@ segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, ret
     fi
   fi
   site_record soak "$code" "segment $number of $ASSAY_SOAK_SEGMENTS: $(tail -n 1 "$part/verdict.txt") $part"
+}
+
+segment() {  # RUN-OPTIONS...: measures segment $number, keeps its results, returns the code
+  local part code=0 kept=("$@")
+  printf -v part '%s/seg%02d' "$directory" "$number"
+  mkdir "$part" || site_wrong "cannot make $part"
+  if [ -s "$directory/failed.txt" ] && [ -z "${SLURM_JOB_ID:-}" ]; then
+    { cat "$directory/failed.txt"; excluded "$@"; } >"$part/exclude.txt"
+    site_without ' --exclude ' "$@"
+    kept+=(--exclude "$part/exclude.txt")
+  fi
+  site_measure "$part" '' --level soak --duration "${ASSAY_SOAK_MINUTES}m" --segment "${ASSAY_SOAK_MINUTES}m" --quiet -- "${kept[@]}" || code=$?
+  keep_segment "$part" "$code"
   return "$code"
 }
 
@@ -111,7 +122,7 @@ nodes_left() {
 # Writes next.txt: the nodes of the first job without those that failed, and without those that would keep the next job waiting
 # because they are down or drained; these are named in absent.txt. A node that is back is there again.
 next_nodes() {
-  if [ ! -s "$directory/asked.txt" ]; then scontrol show hostnames "${SLURM_JOB_NODELIST:-}" >"$directory/asked.txt" || return 1; fi
+  [ -s "$directory/asked.txt" ] || return 1
   # Slurm's name of a node and its own may differ by the domain.
   { sed 's/^/failed /; s/\..*//' "$directory/failed.txt"
     sinfo -h -N -o 'state %N %t' || true
@@ -139,7 +150,58 @@ if [ -z "${SLURM_JOB_ID:-}" ]; then
   done
   finish
 fi
-segment "$@" || code=$?
+
+# Sets `queue` to what sbatch does not take over by itself from the job that calls it.
+same_queue() {
+  local name value limit
+  queue=()
+  for name in partition account qos reservation; do
+    value=SLURM_JOB_${name^^} value=${!value:-}
+    if [ -n "$value" ] && [ "$value" != '(null)' ]; then queue+=(--"$name=$value"); fi
+  done
+  limit=$(squeue -h -j "$SLURM_JOB_ID" -o %l 2>/dev/null) || limit=''
+  if [ -n "$limit" ]; then queue+=(--time="$limit"); fi
+}
+
+# Submits the job that goes on if this one ends without having done so. The end of this script cancels it.
+submit_watch() {  # RUN-OPTIONS...
+  local job
+  job=$(env -u SLURM_EXCLUSIVE sbatch --parsable --nodes=1 --dependency="afternotok:$SLURM_JOB_ID" --kill-on-invalid-dep=yes \
+    --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$number,ASSAY_SOAK_LOST=$SLURM_JOB_ID" "${queue[@]}" \
+    "$here/slurm/soak.sbatch" "$@") || {
+    printf 'soak.sh: if this job is lost, the soak ends: no job can be submitted that waits for it\n' >&2
+    return
+  }
+  # shellcheck disable=SC2064  # the number of this job
+  trap "scancel ${job%%;*} || true" EXIT
+}
+
+# In the job that waited: judges what the lost job measured. Returns the code.
+lost_segment() {
+  local part state code=3
+  printf -v part '%s/seg%02d' "$directory" "$number"
+  state=$(scontrol show job -o "$lost" 2>/dev/null | sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p')
+  printf 'segment %s: its job %s was lost (%s)\n' "$number" "$lost" "${state:-of unknown state}" >>"$directory/absent.txt"
+  if [ -f "$part/run.h5" ] || { [ -d "$part" ] && site_recover "$part"; }; then
+    code=0
+    site_judge "$part" || code=$?
+    keep_segment "$part" "$code"
+  else
+    site_record soak 3 "segment $number of $ASSAY_SOAK_SEGMENTS: its job $lost was lost (${state:-of unknown state}) $part"
+  fi
+  # As when a job is cancelled that still can end in order.
+  if [ "$state" = CANCELLED ]; then site_signalled=TERM; fi
+  return "$code"
+}
+
+same_queue
+if [ -n "$lost" ]; then
+  lost_segment || code=$?
+else
+  if [ ! -s "$directory/asked.txt" ]; then scontrol show hostnames "${SLURM_JOB_NODELIST:-}" >"$directory/asked.txt" || true; fi
+  submit_watch "$@"
+  segment "$@" || code=$?
+fi
 if [ "$code" -eq 4 ] || [ "$code" -eq 5 ]; then exit "$code"; fi
 # A job that is cancelled ends the chain; USR1 ends its segment only.
 if ((number >= ASSAY_SOAK_SEGMENTS)) || [ "$site_signalled" = TERM ]; then finish; fi
@@ -148,14 +210,7 @@ next_nodes || true
 if [ ! -s "$directory/next.txt" ]; then printf 'soak.sh: no node is left for the next segment\n' >&2; finish; fi
 options=(--nodes="$(wc -l <"$directory/next.txt")" --nodelist="$(paste -sd, "$directory/next.txt")"
   --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
-# sbatch in a job inherits nothing of how that was submitted.
-for name in partition account qos reservation; do
-  value=SLURM_JOB_${name^^} value=${!value:-}
-  if [ -n "$value" ] && [ "$value" != '(null)' ]; then options+=(--"$name=$value"); fi
-done
-limit=$(squeue -h -j "$SLURM_JOB_ID" -o %l 2>/dev/null) || limit=''
-if [ -n "$limit" ]; then options+=(--time="$limit"); fi
-if ! env -u SLURM_EXCLUSIVE sbatch "${options[@]}" "$here/slurm/soak.sbatch" "$@"; then
+if ! env -u SLURM_EXCLUSIVE sbatch "${options[@]}" "${queue[@]}" "$here/slurm/soak.sbatch" "$@"; then
   printf 'soak.sh: segment %s cannot be submitted\n' "$((number + 1))" >&2
   finish
 fi

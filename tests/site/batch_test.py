@@ -21,7 +21,7 @@ LIMITS = {
 class Batch(place.SiteTest):
     def text(self, system, kind, *args):
         gpus = ["--gpus", "0"] if system in ("pbs", "lsf", "kubernetes") and "--gpus" not in args else []
-        cores = ["--cores", "128"] if system == "pbs" else []
+        cores = ["--cores", "128"] if system in ("pbs", "lsf") else []
         result = self.script("batch.sh", system, kind, *args, *gpus, *cores)
         self.assert_code(result, 0)
         return result.stdout
@@ -46,7 +46,7 @@ class Batch(place.SiteTest):
             self.assertEqual(len({self.limits(system, kind) for system in alike}), 1, kind)
             for system in LIMITS:
                 text = self.text(system, kind, "--nodes", "16")
-                self.assertIn("16", text)
+                self.assertIn('-n 2048\n#BSUB -R "span[ptile=128]"\n' if system == "lsf" else "16", text)
                 self.assertIn(f"/{kind}.sh", text)
                 self.assertEqual("# Untested" in text, system != "slurm")
 
@@ -79,11 +79,13 @@ class Batch(place.SiteTest):
             self.assert_code(result, 4)
             self.assertIn("say --gpus N", result.stderr)
 
-    def test_pbs_asks_for_all_cores_of_a_node(self):
+    def test_pbs_and_lsf_ask_for_all_cores_of_a_node(self):
         self.assertIn("ncpus=128:mpiprocs=1\n", self.text("pbs", "nightly"))
-        result = self.script("batch.sh", "pbs", "nightly", "--gpus", "0")
-        self.assert_code(result, 4)
-        self.assertIn("say --cores N", result.stderr)
+        self.assertIn('-n 128\n#BSUB -R "span[ptile=128]"\n', self.text("lsf", "nightly"))
+        for system in ("pbs", "lsf"):
+            result = self.script("batch.sh", system, "nightly", "--gpus", "0")
+            self.assert_code(result, 4)
+            self.assertIn(f"batch.sh: {system} allocates only the cores requested: say --cores N", result.stderr)
 
     def test_those_of_slurm_are_the_ones_in_the_folder(self):
         for kind in KINDS:

@@ -248,7 +248,15 @@ class Nightly(place.SiteTest):
             shutil.copy(self.dir / "made.h5", folder / "run.h5")
             (self.results / "history").mkdir(exist_ok=True)
             os.link(folder / "run.h5", self.results / "history" / f"{date}-nightly-1.h5")
+        # Nights that are not in the history, as those that were killed: two old ones, and one of the last three days.
+        outside = [self.results / date / "nightly-2" for date in (dates[0], dates[-10], dates[-2])]
+        for folder, name in zip(outside, ("run.h5", "run.h5.partial", "run.h5")):
+            folder.mkdir()
+            (folder / name).write_text("cannot be read")
+            (folder / "verdict.txt").write_text("")
         self.assertIn(self.night(NIGHT=dates[-1], SLURM_JOB_ID="1").returncode, (0, 3))
+        self.assertEqual([sorted(path.name for path in folder.iterdir()) for folder in outside],
+                         [["verdict.txt"], ["verdict.txt"], ["run.h5", "verdict.txt"]])
         kept = sorted(p.name[:10] for p in (self.results / "history").glob("*.h5"))
         # Mondays of the last six weeks, the night on which those begin, and the last three nights.
         mondays = [date for date in dates if datetime.date.fromisoformat(date).weekday() == 0]

@@ -61,11 +61,18 @@ class Slurm(place.SiteTest):
 
     def restore(self):
         self.prolog_site.unlink(missing_ok=True)
-        self.command("scancel", "--user=root")
         for node in range(4):
             slurm("start", self.slurm, f"node{node}")
+        self.until(self.is_idle, "all nodes are idle again")
+
+    def is_idle(self):
+        """Cancels and resumes on each call: Slurm requeues a job and drains its node some time after a prolog has failed."""
+        if self.nodes("idle") == 4 and not self.command("squeue", "-h").stdout:
+            return True
+        self.command("scancel", "--user=root")
+        for node in range(4):
             self.command("scontrol", "update", f"NodeName=node{node}", "State=RESUME")
-        self.until(lambda: self.nodes("idle") == 4, "all nodes are idle again")
+        return False
 
     def command(self, *args, **env):
         return subprocess.run([*map(str, args)], cwd=self.dir, env={**self.env, **env}, capture_output=True, text=True, timeout=120,
@@ -206,6 +213,23 @@ class Slurm(place.SiteTest):
         self.assertRegex((directory / "summary.txt").read_text(), r"^assay soak \S+: FAIL \(exit 2\), ")
         self.until(lambda: not self.command("squeue", "-h").stdout, "the chain ends")
         self.assertIn("scontrol update NodeName=node1 State=DRAIN", self.said("soak", job) + (directory / "summary.txt").read_text())
+
+    def test_a_soak_goes_on_after_the_loss_of_the_node_that_ran_its_script(self):
+        self.site(ASSAY=self.fake, ASSAY_SOAK_SEGMENTS="2", ASSAY_DRAIN="print")
+        self.make_run("good.h5", nodes=4, seed=2)
+        # The node is frozen and its script with it; Slurm takes it as down.
+        slurm_sh, first = str(SLURM), str(self.slurm)
+        self.runs('import shutil, signal\nif "/seg01/" in out:\n'
+                  f'    subprocess.run([{slurm_sh!r}, "stop", {first!r}, "node1"], check=True)\n'
+                  '    subprocess.run(["scontrol", "update", "NodeName=node1", "State=DOWN", "Reason=lost"], check=True)\n'
+                  '    os.kill(os.getppid(), signal.SIGKILL)\n    sys.exit(1)\n'
+                  '(here / "nodes2").write_text(os.environ["SLURM_JOB_NODELIST"])\nshutil.copy(here / "good.h5", out)\n')
+        job, _ = self.submit("soak", options=["--nodelist=node[1-3]", "--nodes=3"])
+        directory = self.directory("soak", job)
+        self.until(lambda: (directory / "summary.txt").exists(), "the last segment sums up")
+        self.assertEqual((self.dir / "nodes2").read_text(), "node[2-3]")
+        self.assertRegex((directory / "summary.txt").read_text(), rf"\nsegment 1: its job {job} was lost \([A-Z_]+\)\nsegment 2 without node1 \(down\*?\)\n$")
+        self.until(lambda: not self.command("squeue", "-h").stdout, "the chain ends")
 
     def test_acceptance_leaves_a_report_to_sign(self):
         self.made(nodes=4)

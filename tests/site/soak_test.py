@@ -71,12 +71,15 @@ class Soak(place.SiteTest):
         self.program("assay-under-test", f'#!/bin/bash\ncase "$*" in verdict*run.h5*) kill -USR1 $PPID ;; esac\nexec {real} "$@"\n')
         self.assertEqual(self.soak(0)[1], 1)
 
-    def slurm(self, states=""):
-        """Stands for Slurm: `submitted` is what sbatch was told. Returns the environment of a job on node[0-3]."""
+    def slurm(self, states="", lost="NODE_FAIL"):
+        """Stands for Slurm: `submitted` is what sbatch was told, `watch` of the job that waits; `cancelled` are the jobs that were
+        taken back. Returns the environment of a job on node[0-3]."""
         self.program("squeue", "#!/bin/sh\necho 45:00\n")
-        self.program("scontrol", '#!/bin/sh\n[ "$*" = "show hostnames node[0-3]" ] && printf "node0\\nnode1\\nnode2\\nnode3\\n"\n')
+        self.program("scontrol", '#!/bin/sh\n[ "$*" = "show hostnames node[0-3]" ] && exec printf "node0\\nnode1\\nnode2\\nnode3\\n"\n'
+                                 f'[ "$*" = "show job -o 7" ] && exec echo "JobId=7 JobName=assay-soak JobState={lost} Reason=None"\n')
         self.program("sinfo", f"#!/bin/sh\nprintf '{states}'\n")
-        self.program("sbatch", f"#!/bin/sh\necho \"$@\" >{self.dir}/submitted\n")
+        self.program("sbatch", f'#!/bin/sh\ncase "$*" in *--dependency=*) echo "$@" >{self.dir}/watch; echo 99 ;; *) echo "$@" >{self.dir}/submitted ;; esac\n')
+        self.program("scancel", f'#!/bin/sh\necho "$@" >>{self.dir}/cancelled\n')
         return {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "4", "SLURM_JOB_NODELIST": "node[0-3]"}
 
     def test_a_job_submits_the_next_segment_unless_it_is_cancelled(self):
@@ -99,6 +102,46 @@ class Soak(place.SiteTest):
         line = (self.dir / "submitted").read_text()
         self.assertIn(" --partition=burnin --account=ops --reservation=new --time=45:00 ", line)
         self.assertTrue(line.endswith("/soak.sbatch --suites gemm\n"), line)
+
+    def test_a_job_waits_for_the_loss_of_this_one_until_its_end(self):
+        job = self.slurm() | {"SLURM_JOB_PARTITION": "burnin"}
+        self.count('(here / "seen").write_text((here / "watch").read_text())\nassert not (here / "cancelled").exists()\n' + place.COPY)
+        self.assert_code(self.script("soak.sh", "--suites", "gemm", env=job), 0)
+        self.assertRegex((self.dir / "seen").read_text(), r"^--parsable --nodes=1 --dependency=afternotok:7 --kill-on-invalid-dep=yes "
+                         r"--export=ALL,ASSAY_SOAK_DIRECTORY=\S+/soak-7,ASSAY_SOAK_NUMBER=1,ASSAY_SOAK_LOST=7 --partition=burnin --time=45:00 "
+                         r"\S+/soak.sbatch --suites gemm\n$")
+        self.assertEqual((self.dir / "cancelled").read_text(), "99\n")
+
+    def lost(self, state, results=True):
+        """What the job that waited does after job 7 ended in `state`: its result, and the directory of the soak."""
+        directory = self.dir / "soak"
+        (directory / "seg01").mkdir(parents=True)
+        (directory / "asked.txt").write_text("node0\nnode1\nnode2\nnode3\n")
+        if results:
+            place.subprocess.run(["cp", self.dir / "made.h5", directory / "seg01" / "run.launch1.h5"], check=True)
+        job = self.slurm("state node1 down*\\n", state) | {"SLURM_JOB_ID": "8", "SLURM_JOB_NODELIST": "node3", "SLURM_JOB_NUM_NODES": "1"}
+        result = self.script("soak.sh", env=job | {"ASSAY_SOAK_DIRECTORY": str(directory), "ASSAY_SOAK_NUMBER": "1", "ASSAY_SOAK_LOST": "7"})
+        self.assertFalse((self.dir / "ran").exists(), "it measures nothing itself")
+        return result, directory
+
+    def test_the_job_that_waited_keeps_what_was_measured_and_submits_the_next_segment(self):
+        result, directory = self.lost("NODE_FAIL")
+        self.assert_code(result, 0)
+        self.assertEqual([path.name for path in (directory / "segments").iterdir()], ["seg01.h5"])
+        self.assertRegex((self.dir / "submitted").read_text(), "^--nodes=3 --nodelist=node0,node2,node3 .*ASSAY_SOAK_NUMBER=2 ")
+        self.assertEqual((directory / "absent.txt").read_text(), "segment 1: its job 7 was lost (NODE_FAIL)\nsegment 2 without node1 (down*)\n")
+
+    def test_a_lost_job_without_results_is_told(self):
+        result, directory = self.lost("NODE_FAIL", results=False)
+        self.assert_code(result, 3)
+        self.assertIn("ASSAY_SOAK_NUMBER=2 ", (self.dir / "submitted").read_text())
+        self.assertRegex((self.results / "log").read_text(), r" soak job=8 exit=3 segment 1 of 3: its job 7 was lost \(NODE_FAIL\) \S+/seg01\n$")
+
+    def test_a_soak_that_is_cancelled_and_killed_is_summed_up(self):
+        result, directory = self.lost("CANCELLED")
+        self.assert_code(result, 0)
+        self.assertFalse((self.dir / "submitted").exists())
+        self.assertTrue((directory / "summary.txt").read_text().endswith("\nsegment 1: its job 7 was lost (CANCELLED)\n"))
 
     def test_nodes_that_failed_or_are_down_are_left_out_of_the_next_segment(self):
         self.made(nodes=4, slow="node1", factor=0.5)
