@@ -12,9 +12,9 @@
 #include "base/json.hpp"
 #include "base/units.hpp"
 #include "results/resume.hpp"
-#include "run/agree.hpp"
 #include "run/fault_plan.hpp"
 #include "run/file_start.hpp"
+#include "transport/agree.hpp"
 
 namespace assay {
 namespace {

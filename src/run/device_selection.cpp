@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/system.hpp"
-#include "run/agree.hpp"
 #include "topology/discover.hpp"
+#include "transport/agree.hpp"
 
 namespace assay {
 

@@ -15,6 +15,7 @@
 #include "base/glob.hpp"
 #include "device/corrupt.hpp"
 #include "run/fault_plan.hpp"
+#include "transport/agree.hpp"
 
 namespace assay {
 
@@ -63,8 +64,7 @@ Injector::Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Loc
 void Injector::begin_case(const Case& c, const std::vector<results::MetricSpec>& metrics,
                           Communicator& world) {
   case_path_ = c.path();
-  std::string failure;
-  ErrorKind kind = ErrorKind::internal;
+  std::optional<Error> failure;
   for (Fault& fault : faults_) {
     fault.active = fault_hits_case(fault.spec, c, metrics);
     fault.of_case = fault.random.child(case_path_);
@@ -74,15 +74,9 @@ void Injector::begin_case(const Case& c, const std::vector<results::MetricSpec>&
       fire(fault,
            fmt::format("clock wrong by {} s and {} ppm", fault.spec.clock_offset_s, fault.spec.clock_ppm));
     if (!fault.active || fault.spec.step || !strikes_at_start(fault.spec.kind) || early(fault)) continue;
-    try {
-      strike(fault);
-    } catch (const Error& e) {
-      failure = e.what();
-      kind = e.kind();
-    }
+    if (auto error = error_of([&] { strike(fault); })) failure = std::move(error);
   }
-  for (const std::string& text : world.all_gather_text(failure))
-    if (!text.empty()) throw Error(failure.empty() ? ErrorKind::device : kind, text);
+  agree_error(world, failure);
 }
 
 void Injector::end_case(CaseRecord& record) {

@@ -14,9 +14,9 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/system.hpp"
-#include "run/agree.hpp"
 #include "topology/discover.hpp"
 #include "topology/fabric.hpp"
+#include "transport/agree.hpp"
 
 namespace assay {
 namespace {

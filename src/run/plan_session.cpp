@@ -4,7 +4,6 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "run/agree.hpp"
 #include "run/available_devices.hpp"
 #include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
@@ -12,6 +11,7 @@
 #include "run/launch.hpp"
 #include "run/plan_warnings.hpp"
 #include "run/planner.hpp"
+#include "run/report_error.hpp"
 #include "run/selection.hpp"
 #include "run/session.hpp"
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "transport/agree.hpp"
 #include "transport/ucx_worker.hpp"
 
 namespace assay {
@@ -140,18 +141,14 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   RemoteMemory& expose(Communicator& group, std::span<std::byte> memory) override {
     std::string mine;
-    try {
-      mine = fmt::format("+{} {} {}", rank(), reinterpret_cast<std::uintptr_t>(memory.data()), map(memory));
-    } catch (const Error& e) {
-      mine = fmt::format("-rank {}: {}", rank(), e.what());
-    }
-    const auto all = group.all_gather_text(mine);
-    for (const std::string& text : all)
-      if (text.front() == '-') throw Error(ErrorKind::mpi, text.substr(1));
-    for (const std::string& text : all) {
+    agree_problem(group, problem_of(rank(), [&] {
+                    mine = fmt::format("{} {} {}", rank(), reinterpret_cast<std::uintptr_t>(memory.data()),
+                                       map(memory));
+                  }));
+    for (const std::string& text : group.all_gather_text(mine)) {
       const std::size_t first = text.find(' '), second = text.find(' ', first + 1);
-      keys_[std::stoi(text.substr(1, first - 1))] = {std::stoull(text.substr(first + 1, second - first - 1)),
-                                                     text.substr(second + 1)};
+      keys_[std::stoi(text.substr(0, first))] = {std::stoull(text.substr(first + 1, second - first - 1)),
+                                                 text.substr(second + 1)};
     }
     return *this;
   }
@@ -339,21 +336,15 @@ std::string UcxCommunicator::version() {
 
 std::unique_ptr<UcxCommunicator> UcxCommunicator::make(Communicator& world, Communicator& group,
                                                        const Settings& settings) {
-  // All learn of it when one cannot.
   std::unique_ptr<Ucp> made;
   std::string mine;
-  try {
-    made = std::make_unique<Ucp>(world, settings);
-    mine = fmt::format("+{} {}", world.rank(), made->my_address());
-  } catch (const Error& e) {
-    mine = fmt::format("-rank {}: {}", world.rank(), e.what());
-  }
-  const auto all = group.all_gather_text(mine);
-  for (const std::string& text : all)
-    if (text.front() == '-') throw Error(ErrorKind::mpi, text.substr(1));
-  for (const std::string& text : all) {
+  agree_problem(group, problem_of(world.rank(), [&] {
+                  made = std::make_unique<Ucp>(world, settings);
+                  mine = fmt::format("{} {}", world.rank(), made->my_address());
+                }));
+  for (const std::string& text : group.all_gather_text(mine)) {
     const std::size_t blank = text.find(' ');
-    made->set_address(std::stoi(text.substr(1, blank - 1)), text.substr(blank + 1));
+    made->set_address(std::stoi(text.substr(0, blank)), text.substr(blank + 1));
   }
   return made;
 }

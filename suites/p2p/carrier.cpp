@@ -10,6 +10,7 @@
 #include "run/injector.hpp"
 #include "suites/p2p/choice.hpp"
 #include "topology/oversubscription.hpp"
+#include "transport/agree.hpp"
 #include "transport/gpu_links.hpp"
 #include "transport/renumbered_communicator.hpp"
 #include "transport/tcp_reach.hpp"
@@ -66,14 +67,8 @@ void Carrier::use_ucx(const Spec& spec, const Shape& shape, const Schedule& sche
   faulty_ = context.with_faults(*ucx_);
   std::string problem = ucx_->connect(partners_);
   if (problem.empty()) problem = no_answer(ucx_->silent(partners_, answer_s), nic, context);
-  agree(problem);
+  agree_problem(group_, problem);
   if (one_sided(spec)) remote_ = &ucx_->expose(group_, {payload_buffer_.data(), payload_buffer_.size()});
-}
-
-/// Throws on all ranks of the group what any of them tells.
-void Carrier::agree(const std::string& problem) {
-  for (const std::string& told : group_.all_gather_text(problem))
-    if (!told.empty()) throw Error(ErrorKind::mpi, told);
 }
 
 /// A NIC may have an address that others do not reach, or a firewall behind it: the case ends in error, and
@@ -90,7 +85,7 @@ void Carrier::agree_that_tcp_reaches(const std::string& nic, const Context& cont
   for (const int peer : partners_) theirs.push_back(address[peer]);
   std::vector<int> silent;
   for (const std::size_t i : mine.silent(theirs, answer_s)) silent.push_back(partners_[i]);
-  agree(no_answer(silent, nic, context));
+  agree_problem(group_, no_answer(silent, nic, context));
 }
 
 std::string Carrier::no_answer(const std::vector<int>& peers, const std::string& nic,

@@ -37,7 +37,6 @@ class Carrier {
 
  private:
   void use_ucx(const Spec& spec, const Shape& shape, const Schedule& schedule, Context& context);
-  void agree(const std::string& problem);
   void agree_that_tcp_reaches(const std::string& nic, const Context& context);
   std::string no_answer(const std::vector<int>& peers, const std::string& nic, const Context& context) const;
   void use_nccl(const Spec& spec, Context& context);

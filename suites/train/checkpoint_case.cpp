@@ -14,33 +14,26 @@
 #include "suites/train/checkpoint_folder.hpp"
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_work.hpp"
+#include "transport/agree.hpp"
 
 namespace assay::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What an error of one rank is to the others: they must stop at the same place.
-struct Failure {
-  std::optional<Error> own;
-
-  template <class F>
-  void guarded(F&& f) {
-    try {
-      f();
-    } catch (const Error& e) {
-      own.emplace(e);
-    } catch (const fs::filesystem_error& e) {
-      own.emplace(ErrorKind::resource,
-                  fmt::format("checkpoint: {}: {}", e.path1().string(), e.code().message()));
-    }
+/// What `work` on files throws. Damaged files, too, are errors of a resource: this run wrote them.
+template <class Work>
+std::optional<Error> file_error_of(const Work& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    return Error(ErrorKind::resource, e.what());
+  } catch (const fs::filesystem_error& e) {
+    return Error(ErrorKind::resource,
+                 fmt::format("checkpoint: {}: {}", e.path1().string(), e.code().message()));
   }
-  /// Collective. Throws on every rank what the first failing one met.
-  void agree(Communicator& world) {
-    for (const std::string& text : world.all_gather_text(own ? own->what() : ""))
-      if (!text.empty()) throw Error(ErrorKind::resource, text);
-  }
-};
+  return {};
+}
 
 /// Trains, writes checkpoints, reads them back by other ranks, and starts again from the last but one: the
 /// steps after it must have the same bits the second time.
@@ -64,7 +57,6 @@ class CheckpointCase {
     const fs::path root = context_.config.options.text("train.scratch");
     const bool keep = context_.config.options.flag("train.keep");
     folder_ = root / context_.world.broadcast_text(folder_name(context_.config.seed, keep), 0);
-    Failure failure;
     try {
       write_and_restart();
     } catch (...) {
@@ -72,7 +64,7 @@ class CheckpointCase {
       throw;
     }
     clean();
-    failure.agree(context_.world);
+    context_.world.barrier();
   }
 
  private:
@@ -98,12 +90,10 @@ class CheckpointCase {
   }
 
   void write_and_restart() {
-    Failure failure;
-    failure.guarded([&] {
-      const WorkOnFiles work(context_.heartbeat);
-      if (first()) make_folder();
-    });
-    failure.agree(context_.world);
+    agree_error(context_.world, file_error_of([&] {
+                  const WorkOnFiles work(context_.heartbeat);
+                  if (first()) make_folder();
+                }));
     auto& row = context_.record.add_row(context_.device_entity);
     std::vector<std::uint64_t> after;
     for (int step = 0; step < work_.steps; ++step) {
@@ -161,24 +151,22 @@ class CheckpointCase {
     const double begin = now_s();
     stage_out();
     const WorkOnFiles work(context_.heartbeat);
-    Failure failure;
-    failure.guarded([&] {
+    const auto failed = file_error_of([&] {
       if (first()) fs::create_directories(folder);
     });
     const ShardHeader header =
         header_of(static_cast<std::uint64_t>(step), world.rank(), world.size(), shard(world.rank()));
-    failure.agree(world);
+    agree_error(world, failed);
     const StorageMeter meter(true, folder.string());
     const double start = now_s();
     WriteTimes times;
-    failure.guarded(
-        [&] { times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank())); });
-    failure.agree(world);
+    agree_error(world, file_error_of([&] {
+                  times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank()));
+                }));
     const double written = world.max(now_s() - start);
-    failure.guarded([&] {
-      if (first()) mark_done(folder);
-    });
-    failure.agree(world);
+    agree_error(world, file_error_of([&] {
+                  if (first()) mark_done(folder);
+                }));
     const double stalled = now_s() - begin;
     const auto bytes = static_cast<double>(shard_bytes_);
     written_.add(meter, bytes);
@@ -233,13 +221,12 @@ class CheckpointCase {
     Communicator& world = context_.world;
     std::vector<std::byte> back(shard_bytes_);
     int errors = 0;
-    Failure failure;
     const int from = neighbour();  // not inside the clock: it goes through all ranks
     const fs::path file = shard_path(checkpoint(step), from);
     world.barrier();
     const StorageMeter meter(false, folder_.string());
     const double start = now_s();
-    failure.guarded([&] {
+    const auto failed = file_error_of([&] {
       try {
         const ShardRead read = read_shard(file, static_cast<std::uint64_t>(step), from, back);
         read_s = read.read_s;
@@ -259,7 +246,7 @@ class CheckpointCase {
     });
     read_.add(meter, static_cast<double>(back.size()));
     read_all_s = world.max(read_s);
-    failure.agree(world);
+    agree_error(world, failed);
     return errors;
   }
 
@@ -279,15 +266,14 @@ class CheckpointCase {
     replica_.gpt().initialise(RandomStream(1, "something else"));
     std::fill(staging_.begin(), staging_.end(), std::byte{0xff});
     std::vector<std::byte> mine(shard_bytes_);
-    Failure failure;
-    failure.guarded([&] {
+    const auto failed = file_error_of([&] {
       const WorkOnFiles work(context_.heartbeat);
       if (!is_done(checkpoint(from)))
         throw Error(ErrorKind::resource, "checkpoint: " + checkpoint(from).string() + ": has no DONE marker");
       read_shard(shard_path(checkpoint(from), world.rank()), static_cast<std::uint64_t>(from), world.rank(),
                  mine);
     });
-    failure.agree(world);
+    agree_error(world, failed);
     world.all_gather(mine.data(), staging_.data(), shard_bytes_);
     stage_in();
     int wrong = replica_.gpt().parameter_digest() != after[static_cast<std::size_t>(from - 1)];

@@ -2,6 +2,7 @@
 #include "transport/cuda/cuda_transports.hpp"
 
 #include "base/error.hpp"
+#include "transport/agree.hpp"
 #ifndef ASSAY_NO_NCCL
 #include "transport/cuda/nccl_communicator.hpp"
 #endif
@@ -37,9 +38,7 @@ class CudaTransports final : public GpuTransports {
     std::string why;
     const cuda::NcclLibrary* nccl = cuda::nccl_library(why);
     // A node without NCCL must not leave the others waiting for it.
-    for (const std::string& text : bootstrap.all_gather_text(
-             nccl == nullptr ? "rank " + std::to_string(bootstrap.rank()) + ": " + why : ""))
-      if (!text.empty()) throw Error(ErrorKind::mpi, text);
+    agree_problem(bootstrap, nccl == nullptr ? "rank " + std::to_string(bootstrap.rank()) + ": " + why : "");
     return cuda::NcclCommunicator::make(*nccl, bootstrap, device, settings);
   }
 #endif

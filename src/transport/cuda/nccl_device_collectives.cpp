@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "transport/cuda/agree.hpp"
+#include "transport/agree.hpp"
 #include "transport/cuda/nccl_communicator.hpp"
 
 namespace assay::cuda {
@@ -109,12 +109,12 @@ std::unique_ptr<RegisteredMemory> NcclCommunicator::allocate(std::size_t bytes, 
     return nullptr;
   }
   std::unique_ptr<Registered> made;
-  agree(inner_, problem_of(rank(), [&] {
-          if (comm_ == nullptr) throw Error(ErrorKind::mpi, "NCCL: the communicator was given up");
-          made = std::make_unique<Registered>(*this, bytes);
-        }));
+  agree_problem(inner_, problem_of(rank(), [&] {
+                  if (comm_ == nullptr) throw Error(ErrorKind::mpi, "NCCL: the communicator was given up");
+                  made = std::make_unique<Registered>(*this, bytes);
+                }));
   std::string refused;
-  agree(inner_, problem_of(rank(), [&] { refused = made->enter(how); }));
+  agree_problem(inner_, problem_of(rank(), [&] { refused = made->enter(how); }));
   for (const std::string& text : inner_.all_gather_text(refused))
     if (why.empty()) why = text;
   return why.empty() ? std::move(made) : nullptr;

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "transport/cuda/agree.hpp"
+#include "transport/agree.hpp"
 #include "transport/cuda/nccl_communicator.hpp"
 
 namespace assay::cuda {
@@ -38,7 +38,7 @@ std::string my_gpu() {
 void check_own_gpus(Communicator& group) {
   std::string mine;
   const std::string problem = problem_of(group.rank(), [&] { mine = my_gpu(); });
-  agree(group, problem);
+  agree_problem(group, problem);
   std::map<std::string, int> owner;
   const auto gpus = group.all_gather_text(mine);
   for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
@@ -108,8 +108,8 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl
   check_own_gpus(bootstrap);
   std::unique_ptr<NcclCommunicator> made;
   const int me = bootstrap.rank();
-  agree(bootstrap,
-        problem_of(me, [&] { made.reset(new NcclCommunicator(nccl, bootstrap, device, settings)); }));
+  agree_problem(bootstrap,
+                problem_of(me, [&] { made.reset(new NcclCommunicator(nccl, bootstrap, device, settings)); }));
   std::string id;
   const std::string problem = problem_of(me, [&] {
     if (me != 0) return;
@@ -118,10 +118,10 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl
       throw Error(ErrorKind::mpi, fmt::format("ncclGetUniqueId: {}", nccl.get_error_string(result)));
     id.assign(unique.internal, sizeof unique.internal);
   });
-  agree(bootstrap, problem);
+  agree_problem(bootstrap, problem);
   id = bootstrap.broadcast_text(id, 0);
-  agree(bootstrap, problem_of(me, [&] { made->init(id); }));
-  agree(bootstrap, problem_of(me, [&] { made->make_blocking(); }));
+  agree_problem(bootstrap, problem_of(me, [&] { made->init(id); }));
+  agree_problem(bootstrap, problem_of(me, [&] { made->make_blocking(); }));
   return made;
 }
 
@@ -182,24 +182,25 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   // Parts of a part that blocks are made anew.
   if (nccl_.comm_split != nullptr && comm_ != nullptr && blocks_ == (parent_ != nullptr)) {
     std::unique_ptr<NcclCommunicator> made;
-    agree(inner_, problem_of(rank(), [&] {
-            if (part == nullptr) return;
-            made.reset(new NcclCommunicator(nccl_, *part, device_, settings_));
-          }));
-    agree(inner_, problem_of(rank(), [&] {
-            ncclComm_t child = nullptr;
-            ncclConfig_t config = configuration(blocks_);
-            // MPI has sorted them already.
-            const ncclResult_t result = nccl_.comm_split(whole, part == nullptr ? NCCL_SPLIT_NOCOLOR : color,
-                                                         part == nullptr ? 0 : part->rank(), &child, &config);
-            if (result != ncclSuccess && result != ncclInProgress)
-              throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
-            await(whole, "ncclCommSplit");
-            if (made == nullptr) return;
-            made->comm_ = child;
-            made->blocks_ = blocks_;
-            await(child, "ncclCommSplit");
-          }));
+    agree_problem(inner_, problem_of(rank(), [&] {
+                    if (part == nullptr) return;
+                    made.reset(new NcclCommunicator(nccl_, *part, device_, settings_));
+                  }));
+    agree_problem(
+        inner_, problem_of(rank(), [&] {
+          ncclComm_t child = nullptr;
+          ncclConfig_t config = configuration(blocks_);
+          // MPI has sorted them already.
+          const ncclResult_t result = nccl_.comm_split(whole, part == nullptr ? NCCL_SPLIT_NOCOLOR : color,
+                                                       part == nullptr ? 0 : part->rank(), &child, &config);
+          if (result != ncclSuccess && result != ncclInProgress)
+            throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
+          await(whole, "ncclCommSplit");
+          if (made == nullptr) return;
+          made->comm_ = child;
+          made->blocks_ = blocks_;
+          await(child, "ncclCommSplit");
+        }));
     if (made != nullptr) made->owned_ = std::move(part);
     return made;
   }

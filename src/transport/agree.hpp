@@ -12,8 +12,12 @@
 
 namespace assay {
 
-/// Collective: throws on every rank when any rank has an error. The message is that of the lowest such rank.
-void agree_error(Communicator& world, const std::optional<Error>& mine);
+/// Collective: throws on every rank when any rank has an error. Kind and message are those of the lowest such
+/// rank.
+void agree_error(Communicator& group, const std::optional<Error>& mine);
+
+/// The same for what a transport cannot do: an error of kind `mpi`, unless `problem` is empty.
+void agree_problem(Communicator& group, const std::string& problem);
 
 /// What `step` throws; nothing when it ends well.
 template <typename Step>
@@ -28,13 +32,17 @@ std::optional<Error> error_of(const Step& step) {
   return {};
 }
 
+/// The words of what `step` throws after "rank R: "; empty when it ends well.
+template <typename Step>
+std::string problem_of(int rank, const Step& step) {
+  const auto error = error_of(step);
+  return error ? "rank " + std::to_string(rank) + ": " + error->what() : "";
+}
+
 /// Runs `step`, which must not communicate, and agrees on its outcome.
 template <typename Step>
 void together(Communicator& world, const Step& step) {
   agree_error(world, error_of(step));
 }
-
-/// Collective: one clear line from rank 0, the same exit code everywhere.
-ExitCode report_error(Communicator& world, const Error& e);
 
 }  // namespace assay
