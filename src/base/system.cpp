@@ -20,7 +20,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;
 constexpr int kMaxCpu = 1 << 20;
 
 template <typename Integer>
@@ -100,7 +99,7 @@ std::string host_name() {
   return full.substr(0, full.find('.'));
 }
 
-std::optional<std::string> read_text(const std::string& path) {
+std::optional<std::string> read_text(const std::string& path, std::size_t most) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   std::string text;
@@ -108,11 +107,13 @@ std::optional<std::string> read_text(const std::string& path) {
   for (;;) {
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
+    if (n == 0) break;
+    if (n < 0 || text.size() + static_cast<std::size_t>(n) > most) {
+      const int why = n < 0 ? errno : EFBIG;
       close(fd);
+      errno = why;
       return std::nullopt;
     }
-    if (n == 0 || text.size() > kMaxTextBytes) break;
     text.append(buffer, static_cast<std::size_t>(n));
   }
   close(fd);

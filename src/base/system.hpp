@@ -13,8 +13,9 @@ namespace assay {
 /// Host name of the kernel, without the domain.
 std::string host_name();
 
-/// The whole of a small text file, trailing white space removed; nullopt when it cannot be read.
-std::optional<std::string> read_text(const std::string& path);
+/// The whole of a text file, trailing white space removed; nullopt with `errno` when it cannot be read, EFBIG
+/// when it has more than `most` bytes.
+std::optional<std::string> read_text(const std::string& path, std::size_t most = std::size_t{16} << 20);
 
 /// The file that a chain of symbolic links leads to, which may not exist yet.
 std::filesystem::path target_of(std::filesystem::path file);

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 
@@ -39,7 +41,8 @@ verdict::Options verdict_options(const results::Results& results, const OptionVa
   if (!values.has("limits")) return options;
   options.limits_name = values.text("limits");
   const auto text = read_text(options.limits_name);
-  if (!text) throw_usage(fmt::format("--limits: cannot read '{}'", options.limits_name));
+  if (!text)
+    throw_usage(fmt::format("--limits: cannot read '{}': {}", options.limits_name, std::strerror(errno)));
   options.limits_text = *text;
   verdict::check_limits(options.limits_text, options.limits_name);
   return options;

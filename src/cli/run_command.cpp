@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -88,6 +92,22 @@ void check_launcher(const std::string& command) {
         fmt::format("--launcher: leave out '{}': the program is appended to the launcher's command", last));
 }
 
+/// Each rank reads the file. Where the one that speaks for all can read it and this one cannot, its node has
+/// no such file: the first rank of the node says so.
+std::string text_of_option(const std::string& option, const std::string& file) {
+  constexpr std::size_t most = std::size_t{256} << 20;  // cables of a large fabric
+  if (auto text = read_text(file, most)) return *text;
+  const std::string problem =
+      fmt::format("{}: cannot read '{}': {}", option, file,
+                  errno == EFBIG ? "it is larger than 256 MiB" : std::strerror(errno));
+  if (!speaks_for_all() && launch_environment().local_rank <= 0) {
+    // If no rank can read it, the launcher ends this one first.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    print_error(host_name() + ": " + problem);
+  }
+  throw_usage(problem);
+}
+
 /// How this process starts the ranks; nothing where it is one.
 std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) {
   Relaunch how;
@@ -104,8 +124,9 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
     check_launcher(how.launcher);
   }
   how.arguments = relaunch_arguments(parsed);
-  if (isatty(STDOUT_FILENO) != 0 && config.color == "auto")
-    how.arguments.insert(how.arguments.end(), {"--color", "always"});
+  // The ranks see no terminal.
+  how.arguments.insert(how.arguments.end(),
+                       {"--color", output_style(config.color).color ? "always" : "never"});
   how.print = [](const std::string& text) { print(text); };
   how.print_time = [quiet = config.quiet](double ran_s, double budget_s) {
     if (!quiet) print(report::time_line(ran_s, budget_s));
@@ -116,8 +137,8 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
 }  // namespace
 
 std::vector<std::string> relaunch_arguments(const Parsed& parsed) {
-  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out",
-                                                    "exclude",  "resume",   "force"};
+  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out",     "exclude",
+                                                    "resume",   "force",    "color", "no-color"};
   std::vector<std::string> arguments;
   for (const OptionSpec& spec : parsed.command->options) {
     const auto at = parsed.texts.find(spec.name);
@@ -137,8 +158,7 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
   const OptionValues typed = option_values(parsed);
   if (typed.has("config")) {
     const std::string file = typed.text("config");
-    if (!read_text(file)) throw_usage(fmt::format("--config: cannot read '{}'", file));
-    file_texts = read_toml_options(file, parsed.command->options);
+    file_texts = parse_toml_options(text_of_option("--config", file), file, parsed.command->options);
   }
   std::vector<std::string> names, hidden;
   for (const auto& suite : suites) (suite->hidden() ? hidden : names).emplace_back(suite->name());
@@ -149,15 +169,11 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
   check_targets(config.faults, suites);
   check_required(config.require, suites);
   if (!config.topology_file.empty()) {
-    const auto text = read_text(config.topology_file);
-    if (!text) throw_usage(fmt::format("--topology: cannot read '{}'", config.topology_file));
-    config.topology_text = *text;
+    config.topology_text = text_of_option("--topology", config.topology_file);
     parse_fabric(config.topology_text, config.topology_file);
   }
   if (!config.limits_file.empty()) {
-    const auto text = read_text(config.limits_file);
-    if (!text) throw_usage(fmt::format("--limits: cannot read '{}'", config.limits_file));
-    config.limits_text = *text;
+    config.limits_text = text_of_option("--limits", config.limits_file);
     verdict::SuiteMetrics known;
     for (const auto& suite : suites) known[std::string(suite->name())] = suite->metrics();
     verdict::check_limits(config.limits_text, config.limits_file, known);

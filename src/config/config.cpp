@@ -207,6 +207,9 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.expect_ranks = counted(values, "expect-ranks");
   config.expect_devices = counted(values, "expect-devices");
   config.threads = counted(values, "threads");
+  constexpr std::int64_t most_threads = 65536;
+  if (config.threads > most_threads)
+    throw_usage(fmt::format("--threads: {} is more than {}", config.threads, most_threads));
   counted(values, "relaunch", 0);
   config.telemetry_given = values.has("telemetry-hz");
   config.telemetry_hz = config.telemetry_given         ? values.number("telemetry-hz")

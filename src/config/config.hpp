@@ -42,7 +42,7 @@ struct Config {
   std::uint64_t seed = 0;  ///< resolved on rank 0 when not given
   bool seed_given = false;
   std::string limits_file,
-      limits_text;  ///< the text is read once by rank 0's process and hashed into the plan
+      limits_text;  ///< each rank reads the file; the text is hashed into the plan
   std::string topology_file,
       topology_text;  ///< read and hashed likewise; empty = nothing is known of switches
   std::int64_t expect_nodes = 0, expect_ranks = 0, expect_devices = 0;  ///< 0 = not checked
@@ -57,7 +57,7 @@ struct Config {
 
   /// A soak is a chain of segments, each with a file and a seed of its own; other levels have one.
   int segments() const noexcept {
-    return level == Level::soak ? std::max(1, static_cast<int>(std::ceil(duration_s / segment_s))) : 1;
+    return level == Level::soak ? std::max(1, static_cast<int>(std::ceil(duration_s / segment_s - 1e-9))) : 1;
   }
   /// Whether what is resumed is taken over into a new file, since its file is closed or the nodes are others.
   bool carries_over() const noexcept {
@@ -78,12 +78,9 @@ const std::vector<OptionSpec>& run_options();
 Config make_config(OptionValues values, const std::vector<std::string>& suite_names,
                    const std::vector<std::string>& hidden_suites);
 
-/// Option values from TOML text: top-level keys are option names, [gemm] dtypes is gemm.dtypes. An unknown
-/// key or a wrong type throws Error(usage) "FILE:LINE: KEY: what". Result: option name -> texts as they would
-/// be typed.
-std::map<std::string, std::vector<std::string>> read_toml_options(const std::string& file,
-                                                                  const std::vector<OptionSpec>& specs);
-/// The same for a text that was read from `file`.
+/// Option values from TOML text that was read from `file`: top-level keys are option names, [gemm] dtypes is
+/// gemm.dtypes. An unknown key or a wrong type throws Error(usage) "FILE:LINE: KEY: what". Result: option
+/// name -> texts as they would be typed.
 std::map<std::string, std::vector<std::string>> parse_toml_options(const std::string& text,
                                                                    const std::string& file,
                                                                    const std::vector<OptionSpec>& specs);

@@ -120,12 +120,6 @@ class Reader {
 
 }  // namespace
 
-Texts read_toml_options(const std::string& file, const std::vector<OptionSpec>& specs) {
-  const auto text = read_text(file);
-  if (!text) throw_usage(fmt::format("{}: cannot be read", file));
-  return parse_toml_options(*text, file, specs);
-}
-
 Texts parse_toml_options(const std::string& text, const std::string& file,
                          const std::vector<OptionSpec>& specs) {
   try {

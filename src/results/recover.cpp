@@ -49,9 +49,11 @@ Recovered recover(const Path& partial, const Path& file, bool force) {
   const Path out = target_of(file);
   const h5::Quiet quiet;
   const TakeOverLock lock(partial);  // a run that resumed meanwhile would lose its directory
-  PartialReader reader(partial, Trust::others);
   const auto owner = read_owner(partial);
   if (owner && !(*owner == this_process(owner->run_id))) check_abandoned(partial, *owner);
+  PartialReader reader(partial, Trust::others);
+  if (owner && !read_owner(partial))
+    throw Error(ErrorKind::data, partial.string() + ": its run has ended and removed it");
   check_replaceable(out, force);
   {
     const Workplace workplace(out);

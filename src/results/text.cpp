@@ -29,7 +29,8 @@ std::size_t sequence(std::string_view text) noexcept {
 }  // namespace
 
 std::string clean_text(std::string_view text) {
-  if (std::all_of(text.begin(), text.end(), [](char c) { return c > 0; })) return std::string(text);
+  if (std::all_of(text.begin(), text.end(), [](char c) { return c > 0 && c < 0x7f; }))
+    return std::string(text);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {

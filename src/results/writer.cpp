@@ -330,7 +330,9 @@ void Writer::finish(const Results& measured, const VerdictData& verdict) {
   };
   impl_->merge({measured.info.state, ended, verdict},
                [&](const Path& merged) { write_file(merged, content_of(measured, &verdict, info)); });
-  impl_->remove_at_end = true;
+  // What could not be read stays for inspection.
+  impl_->remove_at_end =
+      std::ranges::none_of(measured.events, [](const auto& e) { return e.kind == "damaged"; });
 }
 
 void Writer::finish(const Results& results) {

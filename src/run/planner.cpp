@@ -358,6 +358,8 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
                        format_seconds(static_cast<double>(plan.telemetry_every) / config.telemetry_hz));
   if (const auto most = most_file_bytes(config, topology.nodes.size()); plan.file_bytes() > most)
     out += fmt::format("run refuses this plan: --max-file allows {}\n", format_bytes(most));
+  if (config.level == Level::soak && !plan.over_budget().empty())
+    out += "run refuses this plan: a segment has no time for the required cases\n";
   for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
     const Node& node = topology.nodes[n];
     const std::size_t devices = topology.ranks_of(static_cast<int>(n)).size();

@@ -15,6 +15,8 @@ Json of_magnitude() {
               {"noise_z", noise_z},
               {"noise_limit", noise_limit},
               {"noise_of_peers", noise_of_peers},
+              {"spread_bounds_from", spread_bounds_from},
+              {"spread_bound", spread_bound},
               {"delta_warn", delta_warn},
               {"delta_notice", delta_notice},
               {"delta_memory", delta_memory},

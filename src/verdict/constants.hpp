@@ -31,6 +31,10 @@ inline constexpr double gross_deficit = 0.40;
 inline constexpr double noise_z = 4.0;
 inline constexpr double noise_limit = 0.10;
 inline constexpr double noise_of_peers = 10.0;
+// Of at least `spread_bounds_from` parts, the error of a part is at most `spread_bound` robust deviations of
+// the parts. With independent errors that changes it in a few of 100 populations of the least size.
+inline constexpr std::size_t spread_bounds_from = 8;
+inline constexpr double spread_bound = 4.0;
 
 // Least deficit of a warning.
 inline constexpr double delta_warn = 0.02;

@@ -58,15 +58,18 @@ void pool_error(Population& p) {
   p.typical_n = std::max(1.0, median(counts));
 }
 
-/// One or two samples of a part do not tell how they vary. How parts differ does, from above: it holds the
-/// noise of each.
+/// How parts differ bounds the error of each from above, since it holds that error. It stands for the error
+/// where one or two samples of a part do not tell it. It corrects the error where samples of all parts vary
+/// in the same way, as those of a shared server or a rate that the kernel limits: parts are then more alike
+/// than their samples.
 void bound_noise(Population& p) {
-  if (!std::isnan(p.se)) return;
-  p.noise_known = false;
-  if (p.size() < constants::peers_min_population) return;
+  const bool known = !std::isnan(p.se);
+  if (!known) p.noise_known = false;
+  if (p.size() < (known ? constants::spread_bounds_from : constants::peers_min_population)) return;
   std::vector<double> off;
   for (std::size_t i = 0; i < p.size(); ++i) off.push_back(p.residual_deficit(i));
-  p.se = std::max(mad_sigma(off), constants::peers_spread_floor);
+  const double spread = std::max(mad_sigma(off), constants::peers_spread_floor);
+  p.se = known ? std::min(p.se, constants::spread_bound * spread) : spread;
 }
 
 /// At a clock far below that of the others the slope is not known well enough for small remainders.
@@ -195,7 +198,7 @@ double Population::se_of(std::size_t i) const noexcept {
 }
 bool Population::eligible() const noexcept { return se <= delta * constants::eligible_fraction; }
 bool Population::tells(std::size_t i, double deficit) const noexcept {
-  return eligible() || deficit > 2 * constants::noise_z * se_of(i);
+  return eligible() || deficit > constants::warn_errors_noisy * se_of(i);
 }
 double Population::effective_delta() const noexcept { return std::max(delta, constants::noise_z * se); }
 

@@ -68,7 +68,7 @@ struct Population {
   /// Whether the metric was measured precisely enough for its class to fail a part: se <= delta / 4.
   bool eligible() const noexcept;
   /// Whether a (logarithmic) deficit of a member is worth measuring again: the metric is eligible, or the
-  /// deficit is far beyond the resolution, more than 8 se of the member.
+  /// deficit is far beyond the resolution: what warns at such noise is measured again.
   bool tells(std::size_t i, double deficit) const noexcept;
   /// Resolution: max(delta, 4 se), a fraction.
   double effective_delta() const noexcept;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "fleet.hpp"
 #include "results/json_io.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/judgement.hpp"
@@ -60,6 +61,14 @@ TEST(VerdictConclude, OnlyUnfiredInjectionsAreRead) {
   EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
   EXPECT_THAT(all_reasons(judge(r)), HasSubstr("rank 1: crash"));
   EXPECT_EQ(judge(r, impossible).state, "FAIL");
+}
+
+TEST(VerdictConclude, AFileThatCouldNotBeReadIsAGap) {
+  auto r = Fleet::of(8, 0.002).run();
+  ASSERT_EQ(judge(r).state, "PASS");
+  r.events.push_back({0, -1, "damaged", "a case was skipped: triad.c1.h5: cannot be read"});
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(r)), HasSubstr("triad.c1.h5"));
 }
 
 TEST(VerdictConclude, EveryPartHasAState) {
