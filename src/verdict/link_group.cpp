@@ -21,10 +21,22 @@ bool no_end_is_fast(const LinkGroup& group, double gap) {
   return std::ranges::none_of(group.best_of_end, [&](const auto& end) { return end.second > fast; });
 }
 
+/// Leaves out the node that is farthest off, if it is no part of the spread of five or more: a slow node.
+void leave_out_one(std::vector<double>& nodes) {
+  constexpr std::size_t least = 5;
+  constexpr double deviations = 6;
+  if (nodes.size() < least) return;
+  const double centre = median(nodes);
+  const auto off = [&](double value) { return std::abs(value - centre); };
+  const auto far = std::ranges::max_element(nodes, {}, off);
+  if (off(*far) > deviations * std::max(mad_sigma(nodes), constants::network_spread_floor)) nodes.erase(far);
+}
+
 /// Of the centre, by the spread of the nodes.
 double squared_error_of(const LinkGroup& group) {
   std::vector<double> nodes;
   for (const auto& [node, rates] : group.of_node) nodes.push_back(median(rates));
+  leave_out_one(nodes);
   const double spread = std::max(standard_deviation(nodes), constants::network_spread_floor);
   return spread * spread / static_cast<double>(nodes.size());
 }

@@ -20,12 +20,6 @@ constexpr std::array ways = {Way::both, Way::out, Way::in};
 /// Of fewer groups the deletion t peels less than half, or is not known at all.
 constexpr std::size_t few_groups = 8;
 
-/// What a way costs a pair, by who it is sent by: the suspect is end `a` or `b` of it.
-void lift(Pair& p, bool suspect_is_a, Way way, double deficit) {
-  if (way != Way::in) (suspect_is_a ? p.ab : p.ba) += deficit;
-  if (way != Way::out) (suspect_is_a ? p.ba : p.ab) += deficit;
-}
-
 /// One population of parts, scored three ways.
 struct Population {
   std::vector<int> index;  ///< of the part
@@ -239,6 +233,11 @@ void keep_switches_of_slow_nodes(const LinkSet& set, const EndScores& scores,
 }
 
 }  // namespace
+
+void lift(Pair& p, bool slow_is_a, Way way, double deficit) {
+  if (way != Way::in) (slow_is_a ? p.ab : p.ba) += deficit;
+  if (way != Way::out) (slow_is_a ? p.ba : p.ab) += deficit;
+}
 
 double upper(std::vector<double> values) {
   if (values.empty()) return not_taken;

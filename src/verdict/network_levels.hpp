@@ -13,6 +13,8 @@ namespace assay::verdict::network {
 
 enum class PartKind { leaf, node, end, pair };
 enum class Way { both, out, in };  ///< out: only what the part sends is slow
+/// Takes what a slow part costs out of a pair; the part is, or holds, its end `a` or `b`.
+void lift(Pair& p, bool slow_is_a, Way way, double deficit);
 
 struct SlowPlace {
   PartKind place = PartKind::end;

@@ -162,7 +162,7 @@ class Peers {
       }
     }
     for (auto& [key, findings] : by_node) {
-      if (is_node_story(key.first, findings)) {
+      if (is_node_story(key.first, findings) && stand_alike(findings)) {
         add_node_finding(j_, key.first, findings);
       } else {
         for (const auto& f : findings) add_peer_finding(j_, f);
@@ -227,6 +227,14 @@ class Peers {
     for (const auto& m : findings.front().population->members)
       parts += j_.entities.node(m.row->entity) == node ? 1 : 0;
     return parts == findings.size();
+  }
+
+  /// A part that is not confirmed, or was slow for a while only, is not told with those that fail.
+  static bool stand_alike(const std::vector<PeerFinding>& findings) {
+    return std::ranges::all_of(findings, [&](const PeerFinding& f) {
+      return f.fail == findings.front().fail && f.intermittent == findings.front().intermittent &&
+             !f.suspect.note;
+    });
   }
 
   std::vector<std::int32_t> suspected(std::size_t index) const {

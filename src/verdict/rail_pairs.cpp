@@ -156,7 +156,7 @@ void set_apart(Judgement& j, SlowRail& rail) {
         others.push_back(rate);
       }
     }
-    if (!own.empty() && !others.empty()) rail.loss[s.full()] = median(others) - median(own);
+    if (!own.empty() && !others.empty()) rail.loss[s.full()] = network::upper(others) - network::upper(own);
   }
 }
 

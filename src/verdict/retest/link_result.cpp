@@ -32,14 +32,23 @@ double value(const Pair& p, int end, Way way) {
   return (p.a == end) == (way == Way::out) ? p.ab : p.ba;
 }
 
-/// What a suspect leaf takes from a pair.
-double explained_by_leaf(const LinkRetest& retest, const Pair& p) {
-  if (!retest.set.crosses(p)) return 0;
-  const auto of = [&](int end) {
-    const auto leaf = at(retest.set.ends[at(end)].leaf);
-    return leaf < retest.leaf_deficit.size() ? retest.leaf_deficit[leaf] : 0.0;
-  };
-  return std::max(of(p.a), of(p.b));
+double leaf_deficit_of(const LinkRetest& retest, int end) {
+  const auto leaf = at(retest.set.ends[at(end)].leaf);
+  return leaf < retest.leaf_deficit.size() ? retest.leaf_deficit[leaf] : 0.0;
+}
+
+/// The pair without what the slower of its suspect leaves takes from it, in the directions that it slows.
+Pair less_leaf(const LinkRetest& retest, Pair p) {
+  if (!retest.set.crosses(p)) return p;
+  const double a = leaf_deficit_of(retest, p.a), b = leaf_deficit_of(retest, p.b);
+  if (std::max(a, b) > 0)
+    lift(p, a >= b, retest.leaf_way[at(retest.set.ends[at(a >= b ? p.a : p.b)].leaf)], std::max(a, b));
+  return p;
+}
+
+/// Whether what a suspect leaf gets from this pair may be the loss of the other one.
+bool may_be_of_other_leaf(const LinkRetest& retest, int end, int partner) {
+  return 2 * leaf_deficit_of(retest, partner) > leaf_deficit_of(retest, end);
 }
 
 /// The pair's other end; -1: not a pair of this one.
@@ -53,8 +62,10 @@ std::vector<double> values_of(const Screened& screened, const LinkRetest& retest
   std::vector<double> values;
   for (const auto& p : retest.less_paths.pairs) {
     const int partner = partner_of(p, end);
-    if (partner < 0 || retest.slow_end[at(partner)] || (of_leaf && !retest.set.crosses(p))) continue;
-    const double v = value(p, end, way) + (of_leaf ? 0 : explained_by_leaf(retest, p));
+    if (partner < 0 || retest.slow_end[at(partner)] ||
+        (of_leaf && (!retest.set.crosses(p) || may_be_of_other_leaf(retest, end, partner))))
+      continue;
+    const double v = value(of_leaf ? p : less_leaf(retest, p), end, way);
     if (std::isnan(v)) continue;
     values.push_back(v);
     met.insert(partner);
@@ -105,7 +116,7 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
     if (retest.slow_end[at(wanted.a)] || retest.slow_end[at(wanted.b)]) return seen;
     for (const auto& p : retest.set.pairs)
       if (p.a == wanted.a && p.b == wanted.b)
-        if (const double v = value(p, p.a, s.way) + explained_by_leaf(retest, p); !std::isnan(v))
+        if (const double v = value(less_leaf(retest, p), p.a, s.way); !std::isnan(v))
           seen.values.push_back(v);
     seen.parts = seen.pairs = 1;
     // As the partner of another it was measured once, and congestion may have been there.
@@ -151,17 +162,19 @@ PairSpread spread_of_pairs(const Screened& screened, const LinkRetest& retest, W
       const auto& p = screened.set.pairs[at(s.index)];
       suspects.insert({p.a, p.b});
     }
+  const auto below = [&](int end) { return leaf_deficit_of(retest, end) > 0; };
   std::vector<double> apart;
   PairSpread spread;
   for (const auto* set : {&screened.set, &retest.less_paths}) {
     std::map<std::pair<int, int>, std::vector<double>> rounds;  // of links; both ways are one
-    for (const auto& p : set->pairs) {
-      const double of_leaf = explained_by_leaf(retest, p);
-      if (retest.slow_end[at(p.a)] || retest.slow_end[at(p.b)] || (of_leaf > 0) != of_slow_leaf ||
-          suspects.contains({p.a, p.b}))
+    for (const auto& measured : set->pairs) {
+      const bool by_slow_leaf = set->crosses(measured) && (below(measured.a) || below(measured.b));
+      if (retest.slow_end[at(measured.a)] || retest.slow_end[at(measured.b)] ||
+          by_slow_leaf != of_slow_leaf || suspects.contains({measured.a, measured.b}))
         continue;
+      const Pair p = less_leaf(retest, measured);
       const auto add = [&](int from, int to, double v) {
-        if (!std::isnan(v)) rounds[{from, to}].push_back(v + of_leaf);
+        if (!std::isnan(v)) rounds[{from, to}].push_back(v);
       };
       if (way == Way::both) {
         add(p.a, p.b, p.mean());
@@ -201,10 +214,8 @@ void by_separation(const Screened& screened, const LinkRetest& retest, const See
   // A second fault, among the controls, must not clear a part that is grossly slow.
   c.slower = c.low > 0 || median(all) - *highest > gross;
   const auto ends = ends_of(screened.set, s);
-  const bool below_slow = s.place != PartKind::leaf && std::any_of(ends.begin(), ends.end(), [&](int end) {
-                            const int leaf = screened.set.ends[at(end)].leaf;
-                            return leaf >= 0 && retest.leaf_deficit[at(leaf)] > 0;
-                          });
+  const auto below = [&](int end) { return leaf_deficit_of(retest, end) > 0; };
+  const bool below_slow = s.place != PartKind::leaf && std::ranges::any_of(ends, below);
   for (const bool of_slow_leaf : {false, true}) {
     const PairSpread spread = spread_of_pairs(screened, retest, s.way, of_slow_leaf);
     if (spread.degrees < 2 || (of_slow_leaf && !below_slow)) continue;
@@ -227,8 +238,7 @@ double score_below(const Screened& screened, const LinkRetest& retest, const std
                    Way way) {
   std::set<int> leaves;
   for (const int end : ends)
-    if (const int leaf = screened.set.ends[at(end)].leaf; leaf >= 0 && retest.leaf_deficit[at(leaf)] > 0)
-      leaves.insert(leaf);
+    if (leaf_deficit_of(retest, end) > 0) leaves.insert(screened.set.ends[at(end)].leaf);
   std::vector<double> scores;
   for (std::size_t e = 0; e < screened.set.ends.size(); ++e) {
     if (!leaves.contains(screened.set.ends[e].leaf) ||
@@ -261,10 +271,14 @@ std::vector<bool> keep_apart(const Screened& screened, LinkRetest& retest,
   std::vector<bool> ends(retest.set.ends.size(), false);
   retest.slow_end = ends;
   retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
+  retest.leaf_way.assign(screened.set.leaves.size(), Way::both);
   for (std::size_t i = 0; i < retest.apart.size(); ++i) {
     const SlowPlace& s = screened.suspects[i];
     if (!retest.apart[i]) continue;
-    if (s.place == PartKind::leaf) retest.leaf_deficit[at(s.index)] = s.deficit;
+    if (s.place == PartKind::leaf) {
+      retest.leaf_deficit[at(s.index)] = s.deficit;
+      retest.leaf_way[at(s.index)] = s.way;
+    }
     if (s.place == PartKind::pair) {
       const auto& p = screened.set.pairs[at(s.index)];
       pairs.insert({p.a, p.b});

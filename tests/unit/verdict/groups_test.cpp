@@ -304,5 +304,19 @@ TEST(VerdictGroups, ATenthOfTheRateAmongFourOrFiveIsNoNote) {
   }
 }
 
+TEST(VerdictGroups, APartBelowTheThresholdDoesNotFailWithItsNeighbour) {
+  auto fleet = Fleet::of(24, 0.001);
+  fleet.rate[6] *= 0.8;
+  fleet.rate[7] *= 0.976;
+  auto r = fleet.run(2);
+  Fleet::run_retests(r, fleet);
+  const auto v = judge(r);
+  std::size_t failed = 0;
+  for (const auto& state : v.entities)
+    if (state.state == "FAIL" && r.entities[static_cast<std::size_t>(state.entity)].kind == "device")
+      ++failed;
+  EXPECT_EQ(failed, 1U) << all_reasons(v);
+}
+
 }  // namespace
 }  // namespace assay

@@ -10,6 +10,7 @@ namespace {
 using namespace network_rig;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 /// The parts that FAIL; of a path between two switches both of its name.
@@ -52,6 +53,30 @@ TEST(VerdictSwitches, OfTwoSwitchesNoNodeBelowIsNamed) {
   // A node that is slower than its switch is.
   EXPECT_THAT(failed(8, 4, 1, {"slow:leaf=1,percent=60", slow_nic(2, 90)}),
               UnorderedElementsAre("switch:L1", "sim02"));
+}
+
+TEST(VerdictSwitches, WhatASwitchLosesToAnotherSlowOneIsNotItsOwn) {
+  const auto names = failed(
+      24, 6, 33, {"slow:leaf=1,percent=70,direction=tx", slow_nic(8, 95), "slow:leaf=3,percent=12"}, 2);
+  EXPECT_THAT(names, Contains("switch:L1"));
+  EXPECT_THAT(names, Not(Contains("switch:L5")));
+}
+
+TEST(VerdictSwitches, ASwitchThatIsSlowOneWayHidesNoSlowNic) {
+  EXPECT_THAT(failed(24, 6, 1, {"slow:node=23,nic=1,percent=80", "slow:leaf=5,percent=95,direction=tx"}, 2),
+              UnorderedElementsAre("switch:L5", "sim23/nic1"));
+}
+
+TEST(VerdictSwitches, ASlowNodeDoesNotHideThatAllLinksAcrossAreSlow) {
+  EXPECT_THAT(failed(11, 2, 1012, {"slow:leaf=1,percent=12", slow_nic(4, 70)}),
+              UnorderedElementsAre("sim04", "cluster"));
+}
+
+TEST(VerdictSwitches, ASlowNicHidesNoSlowRailAndIsNamedBesideIt) {
+  EXPECT_THAT(failed(8, 0, 1, {"slow:nic=0,percent=25", slow_nic(3, 70)}, 4),
+              UnorderedElementsAre("sim03/nic0"));
+  EXPECT_THAT(failed(3, 0, 1020, {"slow:nic=0,percent=90", "slow:node=0,nic=1,percent=70"}, 2),
+              Contains("sim00/nic1"));
 }
 
 /// Most pairs across switches are slow, and equal switches hide each other.
