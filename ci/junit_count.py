@@ -154,6 +154,11 @@ def count(cases, excused, failures):
         if (tests := in_executable(name, case)) is not None:
             count_tests(name, tests, output_of(case))
             continue
+        if state == "skipped" and name in failures:
+            counts["failed"] += 1
+            print(f"   FAILED  {name}: failed beside the other tests, skipped alone: {'; '.join(reasons_of(case))}", file=sys.stderr)
+            print_end_of(failures[name][-1])
+            continue
         if state == "skipped":
             skip(name, reasons_of(case))
             continue

@@ -36,7 +36,8 @@ while [ "$#" -gt 0 ]; do
       [ "$#" -ge 2 ] || { printf 'quickstart.sh: %s needs a value\n' "$1" >&2; exit 4; }
       case "$1" in
         --ranks) ranks=$2 ;;
-        --level) level=$2 ;;
+        --level)
+          case "$2" in smoke | quick | standard) level=$2 ;; *) printf "quickstart.sh: --level is smoke, quick or standard, not '%s'\n" "$2" >&2; exit 4 ;; esac ;;
         --out) out=$2 ;;
       esac
       shift

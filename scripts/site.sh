@@ -52,7 +52,7 @@ site_settings() {
 # The settings, on a machine where the program is.
 site_load() {
   site_settings
-  command -v "$ASSAY" >/dev/null || site_wrong "$site_file: ASSAY: no program '$ASSAY'"
+  command -v "$ASSAY" >/dev/null || site_wrong "no program '$ASSAY': set ASSAY to its path in $site_file"
 }
 
 # Whether a name can be that of one node: ALL, NODELIST, lists and ranges stand for many, and a path for what is in a file.

@@ -45,7 +45,10 @@ using enum OptionKind;
 
 std::vector<OptionSpec> what_to_measure() {
   return {
-      option("suites", list, "", "NAMES", "suites to run, separated by commas; all when not given", {}, true),
+      option("suites", list, "", "NAMES",
+             "suites to run, separated by commas; those of the level when not given (congestion from "
+             "extended, burn in soak)",
+             {}, true),
       option("cases", text, "*", "GLOB", "run only cases whose suite/name matches, e.g. 'gemm/fp32-*'"),
       option("level", choice, "quick", "LEVEL",
              "how much to measure: smoke up to 15 s, quick 2 min, standard 15 min, extended 2 h, soak for "

@@ -34,10 +34,11 @@ struct Header {
   bool has(const char* name) const { return fixed.contains(name); }
 };
 
-/// The names a metric or column of a case cannot have.
+/// The names a metric or column of a case cannot have; `errors` counts wrong results.
 const std::set<std::string>& reserved() {
-  static const std::set<std::string> names = {"entity", "source", "destination", "count", "sample",
-                                              "block",  "t",      "parameters",  "row",   "value"};
+  static const std::set<std::string> names = {"entity", "source", "destination", "count",
+                                              "sample", "block",  "t",           "parameters",
+                                              "row",    "value",  "errors"};
   return names;
 }
 
@@ -66,7 +67,8 @@ Header read_header(const std::vector<std::string>& fields, const TextPosition& p
                                                  "clock_hz", "block",  "retest"};
   Header header;
   header.width = fields.size();
-  std::set<std::string> seen;
+  std::set<std::string> seen, bare_names;
+  if (std::ranges::find(fields, "clock_hz", column_name) != fields.end()) bare_names.insert("clock");
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string name = column_name(fields[i]);
     if (name.empty()) fail(place, fmt::format("column {} has no name", i + 1));
@@ -79,19 +81,24 @@ Header read_header(const std::vector<std::string>& fields, const TextPosition& p
     }
     const auto bracket = name.find('[');
     if (bracket == std::string::npos) {
-      if (name == "row" || name == "entity") fail(place, "a column cannot be named '" + name + "'");
+      if (name == "row" || name == "entity" || name == "." || name == "..")
+        fail(place, "a column cannot be named '" + name + "'");
       header.attributes.emplace_back(i, name);
       continue;
     }
     const std::string bare = name.substr(0, bracket);
-    if (bare.empty() || !name.ends_with(']') || reserved().contains(bare))
+    if (bare.empty() || !name.ends_with(']'))
       fail(place, "column '" + name + "' is neither NAME nor NAME[UNIT]");
+    if (reserved().contains(bare)) fail(place, "a column cannot be named '" + bare + "'");
+    if (!bare_names.insert(bare).second) fail(place, "two columns are named '" + bare + "'");
     try {
       header.covariates.push_back({i, bare, unit_scale(name.substr(bracket + 1, name.size() - bracket - 2))});
     } catch (const Error& e) {
       fail(place, "column '" + name + "': " + e.what());
     }
   }
+  // Samples are compared by position: the files of an import may order their columns differently.
+  std::ranges::sort(header.covariates, {}, &Covariate::name);
   for (const char* name : {"metric", "unit", "better", "value"})
     if (!header.has(name)) fail(place, std::string("column '") + name + "' is missing");
   if (header.has("src") != header.has("dst")) fail(place, "src and dst come together");
@@ -190,7 +197,8 @@ class CsvImport {
       sample.dated = true;
       return;
     }
-    if (!parse_number(text(fields, "time"), sample.t))
+    constexpr double most_s = 1e12;  // of the schema
+    if (!parse_number(text(fields, "time"), sample.t) || std::abs(sample.t) > most_s / 2)
       fail(place,
            "time '" + text(fields, "time") + "' is neither seconds nor ISO 8601 (2026-01-31T02:00:00Z)");
   }

@@ -4,6 +4,8 @@
 // ..., "out_of_place": {"time": us, "alg_bw": GB/s, "bus_bw": GB/s, "nwrong": n}, "in_place": {...}}]}.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include <cmath>
 
 #include "base/json.hpp"
@@ -28,7 +30,8 @@ class JsonRun {
   Run read() {
     const Json* args = member(root_, "args");
     if (args != nullptr && args->is_array() && !args->empty() && args->front().is_string())
-      run_.operation = operation_in(args->front().get<std::string>());
+      run_.operation =
+          operation_in(std::filesystem::path(args->front().get<std::string>()).filename().string());
     const Json* config = member(root_, "config");
     const Json* devices = config == nullptr ? nullptr : member(*config, "devices");
     if (devices != nullptr && devices->is_array())

@@ -31,9 +31,12 @@ std::optional<double> by_cachestat(int fd, std::uint64_t offset, std::uint64_t b
 }
 
 std::optional<double> by_mincore(int fd, std::uint64_t offset, std::uint64_t bytes, double pages) {
+  // A mapping begins with a page: that of the offset.
+  const std::uint64_t before = offset % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  offset -= before, bytes += before;
   void* at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return std::nullopt;
-  std::vector<unsigned char> in(static_cast<std::size_t>(pages));
+  std::vector<unsigned char> in(static_cast<std::size_t>(pages) + 1);
   const bool told = ::mincore(at, bytes, in.data()) == 0;
   ::munmap(at, bytes);
   if (!told) return std::nullopt;

@@ -34,6 +34,15 @@ double drift_now(const Snapshot& now, const std::vector<Score>& scores, const Hi
                                                    : drift_of(changes, std::isnan(h.scale) ? 0.0 : h.scale);
 }
 
+/// What all parts lost or gained is taken out of the history of each, and told from half a percent on.
+std::string taken_out(double drift) {
+  constexpr double least = 0.005;
+  if (std::abs(drift) < least) return {};
+  const std::string change = percent(std::abs(std::expm1(drift)));
+  return drift < 0 ? " less the " + change + " that all parts lost"
+                   : " with the " + change + " that all parts gained";
+}
+
 struct Change {
   const Part* part;
   const Score* score;
@@ -178,7 +187,7 @@ class HistoryJudge {
     }
     const std::int32_t in_a_row = change.before == nullptr ? 1 : change.before->runs + 1;
     auto f = reference_finding(j_, s, *change.part, *change.score, c, change.base + drift, "drift",
-                               "own history of " + count(h.runs, "run", "runs"));
+                               "own history of " + count(h.runs, "run", "runs") + taken_out(drift));
     f.claim = "abnormality";
     f.reference_kind = "history";
     f.controls = h.pairs;

@@ -291,7 +291,7 @@ wait
     def test_what_a_job_script_did_before_counts_for_nothing(self):
         """A script that ends with exec has the age of the program, or of its launcher."""
         run = f"{harness.ASSAY} run --suites selftest --selftest.cases pass --level smoke --out"
-        job = f"sleep 14; {{ exec {run} a.h5; }} & sleep 14; exec {harness.MPIEXEC} -n 2 {run} b.h5"
+        job = f"{{ sleep 14; exec {run} a.h5; }} & sleep 14; exec {harness.MPIEXEC} -n 2 {run} b.h5"
         result = harness.execute(["sh", "-c", job], self.dir)
         for name in ("a.h5", "b.h5"):
             self.assertRegex(self.assay("inspect", name).stdout, "(?m)^state +complete$", result.stdout + result.stderr)

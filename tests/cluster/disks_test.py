@@ -46,6 +46,7 @@ class Disks(cluster.ClusterTest):
         self.cluster.do("slow-disk", slow, MB * 4 // 5)
         result, run = self.measure(number)
         self.cluster.do("slow-disk", slow, MB)
+        self.assertLessEqual({f["name"] for f in run.findings if f["severity"] == "FAIL"}, {slow}, result.stdout)
         if self.named(run) != {slow}:
             print(f"\nslow disk of {slow} in run {number}: {self.named(run)}\n{result.stdout}", flush=True)
         else:

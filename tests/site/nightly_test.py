@@ -371,7 +371,7 @@ class Nightly(place.SiteTest):
                 self.assertEqual(names, [f"nightly-{name}", f"nightly-{name}-2", f"nightly-{name}-3"])
 
     def test_settings_that_are_wrong_are_named(self):
-        for changes, text in [({"ASSAY": "no-such-program"}, "ASSAY: no program 'no-such-program'"), ({"ASSAY_KEEP_NIGHTS": "many"}, "ASSAY_KEEP_NIGHTS is a whole number, not 'many'"),
+        for changes, text in [({"ASSAY": "no-such-program"}, "no program 'no-such-program': set ASSAY to its path in "), ({"ASSAY_KEEP_NIGHTS": "many"}, "ASSAY_KEEP_NIGHTS is a whole number, not 'many'"),
                               ({"ASSAY_RESULTS": "here"}, "ASSAY_RESULTS must begin with /, not 'here'"), ({"ASSAY_RESULTS": "/proc/none"}, "ASSAY_RESULTS: cannot make /proc/none")]:
             self.settings(**changes)
             result = self.night()

@@ -71,7 +71,7 @@ class NodeChecks(place.SiteTest):
         for kind in ("prolog", "healthcheck"):
             with self.subTest(kind):
                 self.assert_code(self.script(f"slurm/{kind}.sh"), 0)
-                self.assertRegex((self.results / "log").read_text(), rf" {kind} job=- exit=4 \S+: not tested: .*no program 'no-such-program'\n$")
+                self.assertRegex((self.results / "log").read_text(), rf" {kind} job=- exit=4 \S+: not tested: .*no program 'no-such-program': set ASSAY to its path in \S+\n$")
                 self.assert_code(self.script(f"slurm/{kind}.sh", env={"ASSAY_SITE": "/nonexistent"}), 0)
                 self.assertRegex((self.dir / "syslog").read_text(), rf"-t assay {kind} exit=4 not tested: .*cannot read '/nonexistent'\n$")
         self.assertEqual(self.ran(), 0)

@@ -48,6 +48,12 @@ class JunitCount(unittest.TestCase):
         self.assertEqual(counts, "2 0 1")
         self.assertIn("skipped unit_x: A.Skips: no GPU here", said)
 
+    def test_a_failure_is_not_excused_by_noise_when_it_runs_again(self):
+        again = [("cluster.slow", "notrun", "SKIPPED noise: others", SKIP)]
+        counts, said = self.count([("cluster.slow", "fail", "host 3 is FAIL", "<failure/>")], later=[again])
+        self.assertEqual(counts, "0 1 0")
+        self.assertIn("| host 3 is FAIL", said)
+
     def test_a_failed_test_is_named_with_its_output(self):
         counts, said = self.one("fail", ran(("A.One", "      OK"), ("A.Bad", " FAILED ", "b.cpp:7: Failure"), ("A.Three", "      OK")))
         self.assertEqual(counts, "2 1 0")
