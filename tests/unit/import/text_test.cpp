@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "files.hpp"
 #include "import/csv.hpp"
+#include "import/import.hpp"
 #include "import/units.hpp"
 
 namespace assay::imports {
@@ -55,6 +57,31 @@ TEST(ForeignUnits, UnitsOfOtherToolsAreRead) {
   }
   for (const char* text : {"furlong", "5 GB/s", "GB / s", "XB/s"})
     EXPECT_THROW(unit_scale(text), Error) << text;
+}
+
+class ImportColumns : public ImportTest {
+ protected:
+  static constexpr const char* fixed = "node,metric,unit,better,value";
+  std::string error(const std::string& columns, const std::string& values) const {
+    const std::string text = std::string(fixed) + columns + "\nn1,g,GB/s,higher,1" + values + "\n";
+    return message([&] { import_csv({file("x.csv", text)}); });
+  }
+};
+
+TEST_F(ImportColumns, FilesMayOrderThemDifferently) {
+  const auto r =
+      import_csv({file("a.csv", std::string(fixed) + ",power[W],temp[K]\nn1,g,GB/s,higher,1,2,3\n"),
+                  file("b.csv", std::string(fixed) + ",temp[K],power[W]\nn2,g,GB/s,higher,1,3,2\n")});
+  ASSERT_EQ(r.cases.size(), 1U);
+  EXPECT_EQ(r.cases[0].entity.size(), 2U);
+}
+
+TEST_F(ImportColumns, NamesThatACaseCannotHaveAreRefused) {
+  EXPECT_THAT(error(",errors[count]", ",3"), ::testing::HasSubstr("a column cannot be named 'errors'"));
+  EXPECT_THAT(error(",power[W],power[mW]", ",1,2"), ::testing::HasSubstr("two columns are named 'power'"));
+  EXPECT_THAT(error(",clock_hz,clock[MHz]", ",1,2"), ::testing::HasSubstr("two columns are named 'clock'"));
+  EXPECT_THAT(error(",..", ",1"), ::testing::HasSubstr("a column cannot be named '..'"));
+  EXPECT_THAT(error(",time", ",2e12"), ::testing::HasSubstr("is neither seconds nor ISO 8601"));
 }
 
 }  // namespace
