@@ -181,13 +181,14 @@ lost_segment() {
   local part state code=3
   printf -v part '%s/seg%02d' "$directory" "$number"
   state=$(scontrol show job -o "$lost" 2>/dev/null | sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p')
-  printf 'segment %s: its job %s was lost (%s)\n' "$number" "$lost" "${state:-of unknown state}" >>"$directory/absent.txt"
+  state=${state:-of unknown state}
+  printf 'segment %s: its job %s was lost (%s)\n' "$number" "$lost" "$state" >>"$directory/absent.txt"
   if [ -f "$part/run.h5" ] || { [ -d "$part" ] && site_recover "$part"; }; then
     code=0
     site_judge "$part" || code=$?
     keep_segment "$part" "$code"
   else
-    site_record soak 3 "segment $number of $ASSAY_SOAK_SEGMENTS: its job $lost was lost (${state:-of unknown state}) $part"
+    site_record soak 3 "segment $number of $ASSAY_SOAK_SEGMENTS: its job $lost was lost ($state) $part"
   fi
   # As when a job is cancelled that still can end in order.
   if [ "$state" = CANCELLED ]; then site_signalled=TERM; fi

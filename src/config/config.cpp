@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "base/clock.hpp"
@@ -45,11 +46,13 @@ std::vector<std::string> choose_suites(const std::vector<std::string>& named,
   return chosen;
 }
 
-/// A whole number that must be at least `least` when given; 0 when not.
-std::int64_t counted(const OptionValues& values, const std::string& name, std::int64_t least = 1) {
+/// A whole number from `least` to `most` when given; 0 when not.
+std::int64_t counted(const OptionValues& values, const std::string& name, std::int64_t least = 1,
+                     std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   if (!values.has(name)) return 0;
   const std::int64_t value = values.integer(name);
   if (value < least) throw_usage(fmt::format("--{}: {} is less than {}", name, value, least));
+  if (value > most) throw_usage(fmt::format("--{}: {} is more than {}", name, value, most));
   return value;
 }
 
@@ -206,10 +209,7 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.expect_nodes = counted(values, "expect-nodes");
   config.expect_ranks = counted(values, "expect-ranks");
   config.expect_devices = counted(values, "expect-devices");
-  config.threads = counted(values, "threads");
-  constexpr std::int64_t most_threads = 65536;
-  if (config.threads > most_threads)
-    throw_usage(fmt::format("--threads: {} is more than {}", config.threads, most_threads));
+  config.threads = counted(values, "threads", 1, 65536);
   counted(values, "relaunch", 0);
   config.telemetry_given = values.has("telemetry-hz");
   config.telemetry_hz = config.telemetry_given         ? values.number("telemetry-hz")

@@ -4,9 +4,8 @@
 // ..., "out_of_place": {"time": us, "alg_bw": GB/s, "bus_bw": GB/s, "nwrong": n}, "in_place": {...}}]}.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include <cmath>
+#include <filesystem>
 
 #include "base/json.hpp"
 #include "import/nccl_tests.hpp"

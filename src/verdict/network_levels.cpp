@@ -150,25 +150,17 @@ Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t gr
 template <typename Belongs>
 void lift_all(LinkSet& set, const std::vector<SlowPlace>& suspects, bool crossing_only, Belongs part_of) {
   if (suspects.empty()) return;
-  std::vector<const SlowPlace*> by_part;
+  std::vector<Loss> by_part;
   for (const auto& s : suspects) {
-    if (by_part.size() <= at(s.index)) by_part.resize(at(s.index) + 1, nullptr);
-    by_part[at(s.index)] = &s;
+    if (by_part.size() <= at(s.index)) by_part.resize(at(s.index) + 1);
+    by_part[at(s.index)] = {s.deficit, s.way};
   }
-  const auto of = [&](int end) -> const SlowPlace* {
+  const auto of = [&](int end) {
     const int part = part_of(end);
-    return part >= 0 && at(part) < by_part.size() ? by_part[at(part)] : nullptr;
+    return part >= 0 && at(part) < by_part.size() ? by_part[at(part)] : Loss{};
   };
-  for (auto& p : set.pairs) {
-    if (crossing_only && !set.crosses(p)) continue;
-    const SlowPlace *a = of(p.a), *b = of(p.b);
-    // The slower of the two is what the pair got.
-    if (a != nullptr && (b == nullptr || a->deficit >= b->deficit)) {
-      lift(p, true, a->way, a->deficit);
-    } else if (b != nullptr) {
-      lift(p, false, b->way, b->deficit);
-    }
-  }
+  for (auto& p : set.pairs)
+    if (!crossing_only || set.crosses(p)) lift(p, of(p.a), of(p.b));
 }
 
 void append(std::vector<SlowPlace>& all, const std::vector<SlowPlace>& more) {
@@ -234,9 +226,11 @@ void keep_switches_of_slow_nodes(const LinkSet& set, const EndScores& scores,
 
 }  // namespace
 
-void lift(Pair& p, bool slow_is_a, Way way, double deficit) {
-  if (way != Way::in) (slow_is_a ? p.ab : p.ba) += deficit;
-  if (way != Way::out) (slow_is_a ? p.ba : p.ab) += deficit;
+void lift(Pair& p, Loss a, Loss b) {
+  const bool slower_is_a = a.deficit >= b.deficit;
+  const Loss& slower = slower_is_a ? a : b;
+  if (slower.way != Way::in) (slower_is_a ? p.ab : p.ba) += slower.deficit;
+  if (slower.way != Way::out) (slower_is_a ? p.ba : p.ab) += slower.deficit;
 }
 
 double upper(std::vector<double> values) {

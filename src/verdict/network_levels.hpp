@@ -13,8 +13,13 @@ namespace assay::verdict::network {
 
 enum class PartKind { leaf, node, end, pair };
 enum class Way { both, out, in };  ///< out: only what the part sends is slow
-/// Takes what a slow part costs out of a pair; the part is, or holds, its end `a` or `b`.
-void lift(Pair& p, bool slow_is_a, Way way, double deficit);
+/// What a slow part costs its pairs, of the logarithm.
+struct Loss {
+  double deficit = 0;
+  Way way = Way::both;
+};
+/// Takes what the parts of its two ends cost out of a pair: it got what the slower of them leaves.
+void lift(Pair& p, Loss a, Loss b);
 
 struct SlowPlace {
   PartKind place = PartKind::end;

@@ -195,7 +195,7 @@ class Screener {
           return surely_by(a, i, full ? alpha : alpha * fault_share(a));
         });
       };
-      s.candidate = enough && p.tells(s.member, shown) && shown > log_deficit(s.delta) - p.se &&
+      s.candidate = enough && shown > log_deficit(s.delta) - p.se &&
                     (beyond_gap || surely(true) || assumed.normal <= alpha);
       s.sure = s.candidate && (beyond_gap || assumed.heavy <= alpha || surely(in_full));
       s.note = may_warn && gross && !s.warn && !s.candidate;

@@ -1,12 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration files and limits: what is wrong is named by file, line and key."""
 
+import socket
+
 import harness
 
 
 class Configuration(harness.CliTest):
     def test_missing_file(self):
         self.assert_error(["run", "--config", "none.toml"], "--config: 'none.toml'")
+
+    def test_a_file_that_only_some_nodes_have_is_named_with_the_host(self):
+        other = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+        for option in ("--config", "--limits", "--topology"):
+            self.assert_error(["run", option, "none"], f"{socket.gethostname().split('.')[0]}: {option}: 'none'", env=other)
+            said = self.assay("run", option, "none", env={**other, "OMPI_COMM_WORLD_LOCAL_RANK": "1"})
+            self.assertEqual((said.returncode, said.stderr), (4, ""), "one rank of a node says it")
+
+    def test_a_pipe_is_read(self):
+        piped = harness.execute(["bash", "-c", f"printf 'level = \"smoke\"\\n' | {harness.ASSAY} plan --config /dev/stdin"], self.dir)
+        self.assert_code(piped, 0)
+        self.assertIn("level smoke: ", piped.stdout)
+
+    def test_too_many_threads(self):
+        self.assert_error(["plan", "--threads", "4294967297"], "--threads: 4294967297 65536")
 
     def test_unknown_key_names_the_nearest(self):
         self.write("c.toml", 'level = "smoke"\nlimts = "x.toml"\n')

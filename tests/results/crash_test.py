@@ -36,7 +36,7 @@ class Crash(FileTest):
         rng = random.Random(seed)
         file, stored = self.kill_once(0, rng.uniform(0, 0.1))
         partial = f"{file}.partial"
-        for number in range(max(5, int(os.environ.get("ASSAY_KILLS", "8")) // 4)):
+        for number in range(max(5, int(os.environ.get("ASSAY_KILLS", "20")) // 4)):
             if not os.path.exists(partial):
                 break  # it came to its end
             # from before its first word on: while it takes over
@@ -58,7 +58,7 @@ class Crash(FileTest):
         self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     def test_all_ended_cases_survive(self):
-        kills = int(os.environ.get("ASSAY_KILLS", "8"))
+        kills = int(os.environ.get("ASSAY_KILLS", "20"))
         seed = random.randrange(1 << 32)
         rng = random.Random(seed)
         for number in range(kills):

@@ -32,23 +32,21 @@ double value(const Pair& p, int end, Way way) {
   return (p.a == end) == (way == Way::out) ? p.ab : p.ba;
 }
 
-double leaf_deficit_of(const LinkRetest& retest, int end) {
+Loss leaf_loss_of(const LinkRetest& retest, int end) {
   const auto leaf = at(retest.set.ends[at(end)].leaf);
-  return leaf < retest.leaf_deficit.size() ? retest.leaf_deficit[leaf] : 0.0;
+  return leaf < retest.leaf_loss.size() ? retest.leaf_loss[leaf] : Loss{};
 }
+bool below_slow_leaf(const LinkRetest& retest, int end) { return leaf_loss_of(retest, end).deficit > 0; }
 
-/// The pair without what the slower of its suspect leaves takes from it, in the directions that it slows.
+/// The pair without what suspect leaves take from it.
 Pair less_leaf(const LinkRetest& retest, Pair p) {
-  if (!retest.set.crosses(p)) return p;
-  const double a = leaf_deficit_of(retest, p.a), b = leaf_deficit_of(retest, p.b);
-  if (std::max(a, b) > 0)
-    lift(p, a >= b, retest.leaf_way[at(retest.set.ends[at(a >= b ? p.a : p.b)].leaf)], std::max(a, b));
+  if (retest.set.crosses(p)) lift(p, leaf_loss_of(retest, p.a), leaf_loss_of(retest, p.b));
   return p;
 }
 
 /// Whether what a suspect leaf gets from this pair may be the loss of the other one.
 bool may_be_of_other_leaf(const LinkRetest& retest, int end, int partner) {
-  return 2 * leaf_deficit_of(retest, partner) > leaf_deficit_of(retest, end);
+  return 2 * leaf_loss_of(retest, partner).deficit > leaf_loss_of(retest, end).deficit;
 }
 
 /// The pair's other end; -1: not a pair of this one.
@@ -162,13 +160,13 @@ PairSpread spread_of_pairs(const Screened& screened, const LinkRetest& retest, W
       const auto& p = screened.set.pairs[at(s.index)];
       suspects.insert({p.a, p.b});
     }
-  const auto below = [&](int end) { return leaf_deficit_of(retest, end) > 0; };
   std::vector<double> apart;
   PairSpread spread;
   for (const auto* set : {&screened.set, &retest.less_paths}) {
     std::map<std::pair<int, int>, std::vector<double>> rounds;  // of links; both ways are one
     for (const auto& measured : set->pairs) {
-      const bool by_slow_leaf = set->crosses(measured) && (below(measured.a) || below(measured.b));
+      const bool by_slow_leaf = set->crosses(measured) &&
+                                (below_slow_leaf(retest, measured.a) || below_slow_leaf(retest, measured.b));
       if (retest.slow_end[at(measured.a)] || retest.slow_end[at(measured.b)] ||
           by_slow_leaf != of_slow_leaf || suspects.contains({measured.a, measured.b}))
         continue;
@@ -214,8 +212,8 @@ void by_separation(const Screened& screened, const LinkRetest& retest, const See
   // A second fault, among the controls, must not clear a part that is grossly slow.
   c.slower = c.low > 0 || median(all) - *highest > gross;
   const auto ends = ends_of(screened.set, s);
-  const auto below = [&](int end) { return leaf_deficit_of(retest, end) > 0; };
-  const bool below_slow = s.place != PartKind::leaf && std::ranges::any_of(ends, below);
+  const bool below_slow = s.place != PartKind::leaf &&
+                          std::ranges::any_of(ends, [&](int end) { return below_slow_leaf(retest, end); });
   for (const bool of_slow_leaf : {false, true}) {
     const PairSpread spread = spread_of_pairs(screened, retest, s.way, of_slow_leaf);
     if (spread.degrees < 2 || (of_slow_leaf && !below_slow)) continue;
@@ -238,7 +236,7 @@ double score_below(const Screened& screened, const LinkRetest& retest, const std
                    Way way) {
   std::set<int> leaves;
   for (const int end : ends)
-    if (leaf_deficit_of(retest, end) > 0) leaves.insert(screened.set.ends[at(end)].leaf);
+    if (below_slow_leaf(retest, end)) leaves.insert(screened.set.ends[at(end)].leaf);
   std::vector<double> scores;
   for (std::size_t e = 0; e < screened.set.ends.size(); ++e) {
     if (!leaves.contains(screened.set.ends[e].leaf) ||
@@ -258,7 +256,7 @@ bool beyond_its_leaf(const Screened& screened, const LinkRetest& retest, const S
   double most = 0;
   for (const int end : ends_of(screened.set, s))
     if (const int leaf = screened.set.ends[at(end)].leaf; leaf >= 0) {
-      most = std::max(most, retest.leaf_deficit[at(leaf)]);
+      most = std::max(most, retest.leaf_loss[at(leaf)].deficit);
       for (const auto& [path, taken] : retest.paths)
         if (path.first == leaf || path.second == leaf) most = std::max(most, taken);
     }
@@ -270,15 +268,11 @@ std::vector<bool> keep_apart(const Screened& screened, LinkRetest& retest,
                              std::set<std::pair<int, int>>& pairs) {
   std::vector<bool> ends(retest.set.ends.size(), false);
   retest.slow_end = ends;
-  retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
-  retest.leaf_way.assign(screened.set.leaves.size(), Way::both);
+  retest.leaf_loss.assign(screened.set.leaves.size(), {});
   for (std::size_t i = 0; i < retest.apart.size(); ++i) {
     const SlowPlace& s = screened.suspects[i];
     if (!retest.apart[i]) continue;
-    if (s.place == PartKind::leaf) {
-      retest.leaf_deficit[at(s.index)] = s.deficit;
-      retest.leaf_way[at(s.index)] = s.way;
-    }
+    if (s.place == PartKind::leaf) retest.leaf_loss[at(s.index)] = {s.deficit, s.way};
     if (s.place == PartKind::pair) {
       const auto& p = screened.set.pairs[at(s.index)];
       pairs.insert({p.a, p.b});
@@ -336,7 +330,8 @@ LinkRetest retest_with(const Judgement& j, const Places& places, const Screened&
   for (auto& [ends, values] : control_pairs) retest.control_pairs.push_back(std::move(values));
   retest.paths = slow_paths(screened.set, leaf_views(screened.set));
   std::erase_if(retest.paths, [&](const auto& path) {
-    return retest.leaf_deficit[at(path.first.first)] > 0 || retest.leaf_deficit[at(path.first.second)] > 0;
+    return retest.leaf_loss[at(path.first.first)].deficit > 0 ||
+           retest.leaf_loss[at(path.first.second)].deficit > 0;
   });
   retest.less_paths = retest.set;
   shift_paths(retest.less_paths, retest.paths, 1);

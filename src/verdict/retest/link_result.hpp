@@ -16,13 +16,11 @@ struct LinkRetest {
   std::vector<bool> slow_end;     ///< a suspect by itself or as a part of its node
   std::vector<bool> control_end;  ///< measured against other controls often enough to be one
   std::vector<std::vector<double>> control_pairs;  ///< values of each pair of controls
-  std::vector<double>
-      leaf_deficit;  ///< of suspect leaves, by leaf index: what they explain is not held against others
-  std::vector<Way> leaf_way;  ///< of these leaves
-  Paths paths;                ///< slow ones of the screening
-  LinkSet less_paths;         ///< `set` without what these cost: for nodes and NICs
-  int cases = 0;              ///< number of retest cases
-  std::vector<bool> apart;    ///< by suspect: no control here
+  std::vector<Loss> leaf_loss;  ///< of suspect leaves, by leaf index: it is not held against others
+  Paths paths;                  ///< slow ones of the screening
+  LinkSet less_paths;           ///< `set` without what these cost: for nodes and NICs
+  int cases = 0;                ///< number of retest cases
+  std::vector<bool> apart;      ///< by suspect: no control here
   /// In which all suspects are kept apart: for those that are controls here. Null where none is.
   std::shared_ptr<const LinkRetest> all_apart;
 };

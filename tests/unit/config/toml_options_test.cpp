@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
-#include <cstdio>
-#include <fstream>
-
 #include "config/config.hpp"
 #include "tests/unit/expect_error.hpp"
 
@@ -27,6 +22,7 @@ class TomlOptions : public testing::Test {
     fraction.kind = OptionKind::number;
     specs_.push_back(fraction);
   }
+
   std::map<std::string, std::vector<std::string>> read(const std::string& text) {
     return parse_toml_options(text, file_, specs_);
   }
@@ -38,7 +34,7 @@ class TomlOptions : public testing::Test {
   }
 
   std::vector<OptionSpec> specs_;
-  std::string file_ = testing::TempDir() + "assay_toml_" + std::to_string(getpid()) + ".toml";
+  const std::string file_ = "options.toml";
 };
 
 TEST_F(TomlOptions, HoldsEveryKind) {

@@ -153,6 +153,19 @@ TEST(VerdictFewSamples, DeficitWithinNoiseIsNotRetested) {
   }
 }
 
+TEST(VerdictFewSamples, TheResolutionIsToldWhereNoRetestIsAskedFor) {
+  auto fleet = Fleet::of(64, 0.001);
+  fleet.rate[17] *= 0.84;
+  fleet.noise = 0.03;
+  fleet.samples = 4;
+  auto r = fleet.run();
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "WARN");
+  ASSERT_FALSE(v.findings.empty());
+  EXPECT_THAT(v.findings[0].text, HasSubstr("the resolution is"));
+}
+
 TEST(VerdictFewSamples, LowerIsBetterMetric) {
   auto fleet = Fleet::of(22, 0.002);
   fleet.rate[4] *= 1.2;
