@@ -24,7 +24,8 @@ struct Levels {
 };
 
 /// Whether neighbours are far enough apart for `deviation`, that of the parts of a level.
-bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
+/// `beside`: a part that is slower still is known.
+bool are_apart(const Levels& levels, double deviation, std::size_t parts, bool beside) {
   const double least = least_distance(parts, levels.members.size());
   // Two levels, and one part by itself, are told only by more than kinds of one model differ by. Among many,
   // one far from all others is a tail unless it is very far.
@@ -35,11 +36,14 @@ bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
   const auto singles = std::count_if(levels.members.begin(), levels.members.end(), alone);
   const bool few = !many && static_cast<std::ptrdiff_t>(levels.members.size()) - singles >= 2 && !two;
   for (std::size_t i = 1; i < levels.residual.size(); ++i) {
+    // Two that are each by itself need not differ from each other, but from those that are alike.
+    if (alone(levels.members[i]) && alone(levels.members[i - 1])) continue;
     const bool single = alone(levels.members[i]) || alone(levels.members[i - 1]);
     const double gap = log_deficit(many && (two || any_alone) ? constants::level_gross_deficit
                                    : few && single            ? constants::level_few_single
                                    : few                      ? constants::level_few_deficit
-                                   : two && single            ? constants::peers_small_deficit
+                                   : two && single && !beside ? constants::peers_small_deficit
+                                   : single && beside         ? constants::peers_note_deficit
                                    : two                      ? constants::kind_gross_deficit
                                    : single                   ? constants::peers_note_deficit
                                                               : constants::kind_most_deficit);
@@ -50,12 +54,14 @@ bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
 }
 
 /// The most levels, up to four, that are apart; none where all parts may be alike.
-Levels levels_of(const Population& p) {
-  constexpr std::size_t most = 4, least_parts = constants::peers_min_population;
+Levels levels_of(const Population& p, bool beside) {
+  constexpr std::size_t most = 4;
+  const std::size_t least_parts = beside ? constants::deletion_min : constants::peers_min_population;
   const auto order = ascending(p);
   std::vector<double> sorted;
   for (const auto i : order) sorted.push_back(p.members[i].residual);
-  for (std::size_t count = most; count >= 2 && p.size() >= std::max(least_parts, count + 2); --count) {
+  if (p.size() < least_parts) return {};
+  for (std::size_t count = std::min(most, p.size() - 2); count >= 2; --count) {
     auto edges = cluster_cuts(sorted, count);
     if (edges.size() + 1 < count) continue;
     edges.push_back(p.size());
@@ -72,7 +78,7 @@ Levels levels_of(const Population& p) {
       begin = end;
     }
     const double deviation = std::sqrt(squares / static_cast<double>(p.size() - count));
-    if (are_apart(levels, std::max(deviation, p.se), p.size())) return levels;
+    if (are_apart(levels, std::max(deviation, p.se), p.size(), beside)) return levels;
   }
   return {};
 }
@@ -190,10 +196,10 @@ void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspecte
   };
   std::map<std::string, Widest> by_suite;
   std::vector<const Population*> without_levels;
-  const auto look_at = [&](const Population& p) {
+  const auto look_at = [&](const Population& p, bool beside) {
     const bool noted = is_noted_split(p);
     if (p.shared || (p.split.found && p.split.apart && !noted)) return;
-    auto levels = levels_of(p);
+    auto levels = levels_of(p, beside);
     if (noted && levels.members.size() < 3) return;
     if (levels.members.empty()) return without_levels.push_back(&p);
     auto& widest = by_suite[p.series->suite];
@@ -204,9 +210,9 @@ void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspecte
     }
   };
   for (const auto* p : unsuspected)
-    if (!told.contains(p->series->full())) look_at(*p);
+    if (!told.contains(p->series->full())) look_at(*p, false);
   judge_spread(j, without_levels);
-  for (const auto& p : beside_suspects) look_at(p);
+  for (const auto& p : beside_suspects) look_at(p, true);
   for (const auto& [suite, widest] : by_suite)
     add_levels(j, *widest.population, widest.levels, widest.metrics);
 }

@@ -89,7 +89,7 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
     if (nic >= 0) f.part = j.entities.name(nic);
   }
   const double sign = s.better == results::Better::lower ? -1 : 1;
-  const double usual = c.screened->usual;
+  const double usual = c.suspect->usual;
   const double reference = std::isnan(usual) ? set.centre + c.suspect->reference : usual;
   f.reference = std::exp(sign * reference);
   const double value = std::exp(sign * (reference - deficit));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
@@ -211,6 +212,28 @@ std::vector<SlowPlace> slow_pairs(const LinkSet& set, const EndScores& scores) {
   return found;
 }
 
+/// Outliers among all switches and, where two slow ones of a rail make half of all look slow, in each rail.
+std::vector<SlowPlace> slow_switches(const LinkSet& set, const EndScores& across,
+                                     const std::vector<LeafView>& views, const Options& options,
+                                     std::size_t levels) {
+  const auto those = [&](const auto& wanted) {
+    const auto of = [&](const End& e) {
+      return e.leaf >= 0 && views[at(e.leaf)].told_apart() && wanted(e.leaf) ? e.leaf : -1;
+    };
+    const auto leaves = of_groups(set, across, set.leaves.size(), 2, of);
+    return outliers(leaves, PartKind::leaf, constants::network_leaf, set.least().warn, options, levels);
+  };
+  auto found = those([](int) { return true; });
+  std::map<int, bool> fabrics;  // whether one of its switches is found
+  for (const auto& view : views) fabrics[view.fabric];
+  for (const auto& s : found) fabrics[views[at(s.index)].fabric] = true;
+  for (const auto& [fabric, known] : fabrics) {
+    if (known || fabrics.size() < 2) continue;
+    append(found, those([&](int leaf) { return views[at(leaf)].fabric == fabric; }));
+  }
+  return found;
+}
+
 /// A node that is nearly as fast across its switch as it should be clears a switch that would be slow by far.
 void keep_switches_of_slow_nodes(const LinkSet& set, const EndScores& scores,
                                  std::vector<SlowPlace>& leaves) {
@@ -224,93 +247,37 @@ void keep_switches_of_slow_nodes(const LinkSet& set, const EndScores& scores,
   });
 }
 
+/// Where even the best of what stays below a switch is slow by half as much as what crosses it, its nodes are
+/// at fault. By more than such links differ: noise clears no switch. The one link between two nodes is as
+/// slow as the slower of them, and tells nothing.
+void keep_switches_of_slow_links_below(const LinkSet& set, const std::vector<LeafView>& views,
+                                       std::vector<SlowPlace>& leaves) {
+  if (leaves.empty()) return;
+  std::vector<std::vector<double>> below(set.leaves.size());
+  for (const auto& p : set.pairs) {
+    const int leaf = set.ends[at(p.a)].leaf;
+    if (leaf < 0 || leaf != set.ends[at(p.b)].leaf) continue;
+    for (const double rate : {p.ab, p.ba})
+      if (!std::isnan(rate)) below[at(leaf)].push_back(rate);
+  }
+  std::vector<double> others, apart;
+  for (std::size_t leaf = 0; leaf < below.size(); ++leaf) {
+    if (std::ranges::any_of(leaves, [&](const auto& s) { return at(s.index) == leaf; })) continue;
+    if (below[leaf].empty()) continue;
+    others.push_back(std::ranges::max(below[leaf]));
+    for (const double usual = median(below[leaf]); const double rate : below[leaf])
+      apart.push_back(rate - usual);
+  }
+  if (others.empty()) return;
+  const double usual = median(others), noise = 4 * std::max(mad_sigma(apart), mad_sigma(others));
+  std::erase_if(leaves, [&](const SlowPlace& leaf) {
+    const auto& of = below[at(leaf.index)];
+    return views[at(leaf.index)].nodes.size() > 2 && !of.empty() &&
+           usual - std::ranges::max(of) >= std::max(leaf.deficit / 2, noise);
+  });
+}
+
 }  // namespace
-
-void lift(Pair& p, Loss a, Loss b) {
-  const bool slower_is_a = a.deficit >= b.deficit;
-  const Loss& slower = slower_is_a ? a : b;
-  if (slower.way != Way::in) (slower_is_a ? p.ab : p.ba) += slower.deficit;
-  if (slower.way != Way::out) (slower_is_a ? p.ba : p.ab) += slower.deficit;
-}
-
-double upper(std::vector<double> values) {
-  if (values.empty()) return not_taken;
-  if (values.size() < 4) return *std::max_element(values.begin(), values.end());
-  const double position = 0.75 * static_cast<double>(values.size() - 1);
-  const auto k = static_cast<std::ptrdiff_t>(position);
-  std::nth_element(values.begin(), values.begin() + k, values.end());
-  const double low = values[static_cast<std::size_t>(k)];
-  const double high = *std::min_element(values.begin() + k + 1, values.end());
-  return low + (position - static_cast<double>(k)) * (high - low);
-}
-
-EndScores end_scores(const LinkSet& set, bool crossing_only) {
-  const std::size_t n = set.ends.size();
-  std::vector<std::size_t> first(n + 1, 0);
-  for (const auto& p : set.pairs) {
-    if (crossing_only && !set.crosses(p)) continue;
-    ++first[at(p.a) + 1];
-    ++first[at(p.b) + 1];
-  }
-  for (std::size_t e = 0; e < n; ++e) first[e + 1] += first[e];
-  std::vector<std::size_t> next(first.begin(), first.end() - 1);
-  std::vector<double> both(first[n]), out(first[n]), in(first[n]);
-  for (const auto& p : set.pairs) {
-    if (crossing_only && !set.crosses(p)) continue;
-    const auto put = [&](int end, double sent, double received) {
-      const std::size_t k = next[at(end)]++;
-      both[k] = p.mean();
-      out[k] = sent;
-      in[k] = received;
-    };
-    put(p.a, p.ab, p.ba);
-    put(p.b, p.ba, p.ab);
-  }
-  EndScores scores{std::vector<double>(n, not_taken), std::vector<double>(n, not_taken),
-                   std::vector<double>(n, not_taken)};
-  std::vector<double> values;
-  const auto score = [&](const std::vector<double>& all, std::size_t e) {
-    values.clear();
-    for (std::size_t k = first[e]; k < first[e + 1]; ++k)
-      if (!std::isnan(all[k])) values.push_back(all[k]);
-    return values.size() < first[e + 1] - first[e] ? not_taken : upper(values);
-  };
-  for (std::size_t e = 0; e < n; ++e) {
-    scores.both[e] = score(both, e);
-    scores.out[e] = score(out, e);
-    scores.in[e] = score(in, e);
-  }
-  return scores;
-}
-
-std::vector<Low> low_outliers(const std::vector<double>& values, double alpha) {
-  std::vector<Low> found;
-  const std::size_t n = values.size();
-  if (n < constants::network_deletion_population) return found;
-  if (n < constants::network_robust_population) {
-    const double centre = median(values);
-    // A value farther out than an outlier is one too: two equal ones hide each other.
-    const auto peeled = slow_by_deletion(values, alpha, constants::network_spread_floor);
-    double least = 1;
-    for (auto o = peeled.rbegin(); o != peeled.rend(); ++o) {
-      least = std::min(least, o->p);
-      found.push_back({o->index, centre - values[o->index], least});
-    }
-    return found;
-  }
-  const RobustFit fit = robust_fit(values, constants::network_spread_floor);
-  std::vector<double> scores;
-  scores.reserve(n);
-  for (const double v : values) scores.push_back(robust_score(v, fit));
-  const double heavier = fast_tail_inflation(scores);
-  const double critical = robust_critical(n, alpha) * heavier;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (scores[i] > -critical) continue;
-    const double p = robust_p_value(scores[i] / heavier, n) * static_cast<double>(n);
-    found.push_back({i, fit.centre - values[i], std::min(p, alpha)});
-  }
-  return found;
-}
 
 std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   constexpr std::size_t levels = 4;
@@ -319,11 +286,9 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   const auto views = leaf_views(set);
   if (set.leaves.size() >= 3) {
     const EndScores across = end_scores(set, true);
-    const auto leaves = of_groups(set, across, set.leaves.size(), 2, [&](const End& e) {
-      return e.leaf >= 0 && views[at(e.leaf)].told_apart() ? e.leaf : -1;
-    });
-    auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, least.warn, options, levels);
+    auto found = slow_switches(set, across, views, options, levels);
     keep_switches_of_slow_nodes(set, across, found);
+    keep_switches_of_slow_links_below(set, views, found);
     lift_all(set, found, true, [&](int end) { return set.ends[at(end)].leaf; });
     append(all, found);
   }

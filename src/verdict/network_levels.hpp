@@ -25,8 +25,9 @@ struct SlowPlace {
   PartKind place = PartKind::end;
   int index = -1;  ///< of the leaf, node, end, or pair in the LinkSet
   Way way = Way::both;
-  double deficit = 0;     ///< logarithmic, positive is slower
-  double reference = 0;   ///< reference: log rate above the set's centre
+  double deficit = 0;                 ///< logarithmic, positive is slower
+  double reference = 0;               ///< reference: log rate above the set's centre
+  double usual = results::not_taken;  ///< log rate, as measured, of pairs like its own without a suspect
   double p_adjusted = 1;  ///< chance of one such part among healthy ones; NaN where small numbers allow none
   bool strong = false;    ///< worth a warning without a retest
   std::size_t controls = 0;

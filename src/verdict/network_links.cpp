@@ -79,6 +79,7 @@ class Builder {
       p.ab = p.ba = p.best_ab = p.best_ba = not_taken;
       p.a = end(std::min(raw[i].m.source, raw[i].m.destination));
       p.b = end(std::max(raw[i].m.source, raw[i].m.destination));
+      p.cls = raw[i].cls;
       const auto mine = key(raw[i]);
       for (; i < raw.size() && key(raw[i]) == mine; ++i) {
         const auto& m = raw[i].m;

@@ -33,6 +33,7 @@ struct Pair {
   double best_ab = 0, best_ba = 0;        ///< best samples, centred alike
   std::int32_t row_ab = -1, row_ba = -1;  ///< rows of the link entities
   std::int32_t samples = 0;
+  int cls = 0;          ///< class_of its rows
   double mean() const;  ///< of the directions there are
 };
 

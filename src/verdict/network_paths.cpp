@@ -70,6 +70,25 @@ class Traffic {
 
 }  // namespace
 
+namespace {
+
+void find_fabrics(std::vector<LeafView>& views) {
+  for (std::size_t first = 0; first < views.size(); ++first) {
+    if (views[first].fabric >= 0) continue;
+    std::vector<int> joined{static_cast<int>(first)};
+    views[first].fabric = joined.front();
+    for (std::size_t i = 0; i < joined.size(); ++i)
+      for (const int partner : views[at(joined[i])].partners) {
+        if (views[at(partner)].fabric >= 0) continue;
+        views[at(partner)].fabric = joined.front();
+        joined.push_back(partner);
+      }
+    for (const int leaf : joined) views[at(leaf)].joined = joined.size();
+  }
+}
+
+}  // namespace
+
 std::vector<LeafView> leaf_views(const LinkSet& set) {
   std::vector<LeafView> views(set.leaves.size());
   for (const auto& e : set.ends)
@@ -80,12 +99,12 @@ std::vector<LeafView> leaf_views(const LinkSet& set) {
     views[at(a)].partners.insert(b);
     views[at(b)].partners.insert(a);
   }
+  find_fabrics(views);
   return views;
 }
 
 Paths slow_paths(const LinkSet& set, const std::vector<LeafView>& views) {
   std::map<std::pair<int, int>, std::vector<double>> rates;
-  const bool few = set.leaves.size() < constants::network_deletion_population;
   struct Crossing {
     int from, to;
     double rate;
@@ -95,6 +114,7 @@ Paths slow_paths(const LinkSet& set, const std::vector<LeafView>& views) {
   const auto add = [&](int from, int to, double rate) {
     const int out = set.ends[at(from)].leaf, in = set.ends[at(to)].leaf;
     const LeafView &a = views[at(out)], &b = views[at(in)];
+    const bool few = a.joined < constants::network_deletion_population;
     if (std::isnan(rate) || !a.several() || !b.several() || (!few && a.told_apart() && b.told_apart()))
       return;
     crossings.push_back({from, to, rate});

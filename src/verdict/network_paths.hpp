@@ -15,6 +15,8 @@ namespace assay::verdict::network {
 struct LeafView {
   std::set<int> nodes;
   std::set<int> partners;  ///< switches
+  int fabric = -1;         ///< the first of the switches that links join, as those of one rail
+  std::size_t joined = 0;  ///< how many these are
   /// A switch of one node is not told from it.
   bool several() const { return nodes.size() > 1; }
   /// What crosses to one other switch only, as between the two of a rail, crosses both: the path is slow, and

@@ -22,8 +22,9 @@ bool judged_here(const Series& s) {
          s.rows.size() >= 2;
 }
 
-/// Rounds of which most pairs are slow are centred too low: what a finding states as usual is looked up.
-double usual_rate(const Screened& one) {
+/// Rounds of which most pairs are slow are centred too low: what a finding states as usual is looked up. By
+/// class: rails and paths across switches differ.
+void find_usual_rates(Screened& one) {
   constexpr std::size_t least = 3;
   const LinkSet& set = one.set;
   std::vector<bool> suspect(set.ends.size(), false);
@@ -37,15 +38,30 @@ double usual_rate(const Screened& one) {
   std::unordered_map<std::int32_t, double> medians;
   for (const auto& row : set.series->rows) medians[row.entity] = row.median;
   const double sign = set.series->better == results::Better::lower ? -1 : 1;
-  std::vector<double> rates;
+  std::map<int, std::vector<double>> rates;
+  std::vector<std::vector<int>> classes(set.ends.size());
   for (std::size_t i = 0; i < set.pairs.size(); ++i) {
     const Pair& p = set.pairs[i];
+    for (const int end : {p.a, p.b}) classes[at(end)].push_back(p.cls);
     if (suspect[at(p.a)] || suspect[at(p.b)] || slow_pairs.contains(static_cast<int>(i))) continue;
     for (const auto row : {p.row_ab, p.row_ba})
       if (const auto it = medians.find(row); it != medians.end() && it->second > 0)
-        rates.push_back(sign * std::log(it->second));
+        rates[p.cls].push_back(sign * std::log(it->second));
   }
-  return rates.size() < least ? results::not_taken : median(rates);
+  std::map<int, double> usual;
+  for (const auto& [cls, of] : rates)
+    if (of.size() >= least) usual[cls] = median(of);
+  for (auto& s : one.suspects) {
+    std::vector<double> like;  // one value for each of its pairs
+    const auto add = [&](int cls) {
+      if (const auto it = usual.find(cls); it != usual.end()) like.push_back(it->second);
+    };
+    if (s.place == PartKind::pair)
+      add(set.pairs[at(s.index)].cls);
+    else
+      for (const int end : ends_of(set, s)) std::ranges::for_each(classes[at(end)], add);
+    s.usual = like.empty() ? results::not_taken : median(like);
+  }
 }
 
 /// No pair is at fault where most servers are slower for all clients, nor is one of them.
@@ -182,7 +198,7 @@ std::vector<Screened> screen(const Judgement& j, const Places& places) {
   for (auto& one : all) explain_by_servers(one);
   keep_what_sizes_agree_on(j, all);
   for (auto& one : all)
-    if (!one.suspects.empty()) one.usual = usual_rate(one);
+    if (!one.suspects.empty()) find_usual_rates(one);
   return all;
 }
 

@@ -26,7 +26,6 @@ struct Screened {
   LinkSet set;
   std::vector<SlowPlace> suspects;
   std::size_t units = 0;  ///< nodes (across) or devices (inside)
-  double usual = 0;       ///< median log rate, as measured, of pairs without a suspect; NaN with few of them
   bool small() const;     ///< too few for a robust population
   std::optional<SlowerServers> apart = {};
 };

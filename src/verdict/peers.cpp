@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
@@ -35,9 +37,12 @@ class Peers {
     for (const Suspect* s : named) named_.insert(s);
     const auto unsuspected = split_unsuspected();
     const std::size_t splits = j_.found.size();
-    for (const auto& story : split_stories(screening_))
-      add_split_finding(j_, screening_.populations[story.front()], story.size());
-    judge_levels(j_, unsuspected, beside_suspects());
+    Screening beside;
+    beside.populations = beside_suspects();
+    for (const Screening* s : {&std::as_const(screening_), &std::as_const(beside)})
+      for (const auto& story : split_stories(*s))
+        add_split_finding(j_, s->populations[story.front()], story.size());
+    judge_levels(j_, unsuspected, beside.populations);
     drop_noted_splits(splits);
     judge_suspects();
     for (const auto& [index, cases] : retests_)
@@ -99,7 +104,7 @@ class Peers {
                    j_.found.end());
   }
 
-  /// Of few parts those beside the suspects: that one of them is slower still does not make the others alike.
+  /// Those beside the suspects: that some are slower still does not make the others alike.
   std::vector<Population> beside_suspects() const {
     std::map<std::size_t, std::set<std::size_t>> members;
     for (const auto& s : screening_.suspects)
@@ -107,9 +112,11 @@ class Peers {
     std::vector<Population> rest;
     for (const auto& [index, suspects] : members) {
       Population p = screening_.populations[index];
-      if (p.size() >= constants::robust_min || p.split.found) continue;
+      if (p.split.found && p.split.apart) continue;
+      p.split = {};
       for (auto member = suspects.rbegin(); member != suspects.rend(); ++member)
         p.members.erase(p.members.begin() + static_cast<std::ptrdiff_t>(*member));
+      find_split_of_rest(j_, p);
       rest.push_back(std::move(p));
     }
     return rest;
@@ -146,6 +153,7 @@ class Peers {
       by_node[{j_.entities.node(key.first), key.second}].push_back(std::move(f));
     }
     tell_few_nodes(by_node);
+    join_metrics(by_node);
     std::map<Group, std::vector<PeerFinding>> groups;
     for (auto& [key, findings] : by_node)
       for (auto& f : findings) groups[group_of(f)].push_back(std::move(f));
@@ -193,31 +201,55 @@ class Peers {
   /// Parts that are slow together are one finding, those that are told to be faulty apart from those that are
   /// not.
   enum class Company { failed, open, spared, within };
-  /// Population; of those spared and of those that are slow within their node, the first of the suite and
-  /// stratum.
+  /// Population; of those spared and of those that are slow within their node, the first of those joined.
   using Group = std::pair<std::size_t, Company>;
   static constexpr std::size_t no_group = ~std::size_t{0};
   Group group_of(const PeerFinding& f) const {
     const auto& split = f.population->split;
     const auto index = static_cast<std::size_t>(f.population - screening_.populations.data());
     const bool together = split.found && !split.apart && f.population->members[f.member].low;
-    if (f.suspect.spared && !split.apart) return {first_of_suite(*f.population), Company::spared};
-    if (f.suspect.siblings > 0) return {first_of_suite(*f.population), Company::within};
+    if (f.suspect.spared && !split.apart) return {first_joined(index), Company::spared};
+    if (f.suspect.siblings > 0) return {first_joined(index), Company::within};
     if (!together || f.intermittent) return {no_group, Company::open};
     return {index, f.fail ? Company::failed : Company::open};
   }
 
-  /// Each of them is told by its worst metric, which is another one for each by chance.
-  std::size_t first_of_suite(const Population& of) const {
-    const auto& all = screening_.populations;
+  /// Each of them is told by its worst metric, which is another one for each by chance: metrics in which one
+  /// of them is slow by half as much as in that belong together.
+  void join_metrics(const ByNode& by_node) {
+    joined_.resize(screening_.populations.size());
+    std::iota(joined_.begin(), joined_.end(), std::size_t{0});
+    for (const auto& [key, findings] : by_node)
+      for (const auto& f : findings) {
+        if (!f.suspect.spared && f.suspect.siblings == 0) continue;
+        const auto entity = row_of(f.suspect).entity;
+        for (std::size_t i = 0; i < joined_.size(); ++i) {
+          const Population& p = screening_.populations[i];
+          if (i == f.suspect.population || !alike(p, *f.population)) continue;
+          const auto at =
+              std::ranges::lower_bound(p.members, entity, {}, [](const Member& m) { return m.row->entity; });
+          if (at == p.members.end() || at->row->entity != entity) continue;
+          const auto member = static_cast<std::size_t>(at - p.members.begin());
+          // What a part lacks of its node is not looked up: those are one story of the suite.
+          if (f.suspect.siblings > 0 || p.residual_deficit(member) >= f.suspect.deficit / 2)
+            join(i, f.suspect.population);
+        }
+      }
+  }
+  void join(std::size_t a, std::size_t b) {
+    a = first_joined(a), b = first_joined(b);
+    joined_[std::max(a, b)] = std::min(a, b);
+  }
+  std::size_t first_joined(std::size_t index) const {
+    while (joined_[index] != index) index = joined_[index];
+    return index;
+  }
+  static bool alike(const Population& a, const Population& b) {
     const auto stratum = [](const Population& p) -> const std::string& {
       return p.series->strata[static_cast<std::size_t>(p.stratum)];
     };
-    const auto first = std::find_if(all.begin(), all.end(), [&](const Population& p) {
-      return p.series->suite == of.series->suite && p.series->kind == of.series->kind &&
-             p.shared == of.shared && stratum(p) == stratum(of);
-    });
-    return static_cast<std::size_t>(first - all.begin());
+    return a.series->suite == b.series->suite && a.series->kind == b.series->kind && a.shared == b.shared &&
+           stratum(a) == stratum(b);
   }
 
   /// All parts of a node, two or more, are slow: it is the node.
@@ -294,6 +326,7 @@ class Peers {
   std::set<const Suspect*> named_;
   std::map<std::size_t, std::vector<RetestCase>> retests_;
   std::size_t candidates_ = 0;
+  std::vector<std::size_t> joined_;  ///< by population: an earlier one of the same story, or itself
 };
 
 }  // namespace

@@ -163,6 +163,8 @@ double centre_of(const std::vector<double>& values) {
   return values.size() >= constants::robust_min ? robust_fit(values).centre : median(values);
 }
 
+}  // namespace
+
 void set_centres(Population& p) {
   std::vector<double> rates[2], residuals[2];
   for (const auto& m : p.members) {
@@ -180,8 +182,6 @@ void set_centres(Population& p) {
     p.side_residual[side] = centre_of(residuals[own ? side : bulk]);
   }
 }
-
-}  // namespace
 
 double log_rate(double value, results::Better better) noexcept {
   if (!(value > 0) || std::isinf(value)) return not_taken;

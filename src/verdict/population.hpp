@@ -78,6 +78,10 @@ struct Population {
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes);
 /// The same for fewer than `robust_min` parts, none of which stands out.
 void find_split_of_few(const Judgement& j, Population& p);
+/// Of what is left beside suspects: such parts were not measured again, so both sides stay open.
+void find_split_of_rest(const Judgement& j, Population& p);
+/// Finds the references anew, by the sides of the split.
+void set_centres(Population& p);
 /// Where the clock explains all, and so many are throttled that no part stands out: of the rates.
 void find_split_by_clock(const Judgement& j, Population& p);
 /// Whether the sides are those of few parts and no farther apart than kinds often are: a note.

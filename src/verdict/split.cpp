@@ -241,6 +241,16 @@ void find_split_of_few(const Judgement& j, Population& p) {
   p.split.apart = true;
 }
 
+void find_split_of_rest(const Judgement& j, Population& p) {
+  if (p.size() < constants::robust_min)
+    find_split_of_few(j, p);
+  else
+    find_split(j, p, attributes_of(j, entities_of(p)));
+  if (!p.split.found) return;
+  p.split.apart = true;
+  set_centres(p);
+}
+
 void find_split_by_clock(const Judgement& j, Population& p) {
   const double least = log_deficit(p.series->judging.fault_threshold);
   if (!p.clocked || p.slope <= 0 || p.split.found || p.size() < constants::peers_min_population || p.shared)

@@ -18,6 +18,9 @@ namespace network {
 namespace {
 
 using Pairing = std::pair<int, int>;  ///< ends, the smaller first
+/// A part is at fault by two partners at least.
+constexpr std::size_t least_across = 2;
+
 Pairing pairing(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
 
 /// Draws rounds of disjoint pairs for one set.
@@ -45,7 +48,7 @@ class Drawer {
       for (std::size_t k = 0; k < ends.size(); ++k) lane_[at(ends[k])] = static_cast<int>(k);
     }
     for (std::size_t e = 0; e < set_.ends.size(); ++e)
-      if (set_.ends[e].leaf >= 0) leaves_of_lane_[lane_[e]].insert(set_.ends[e].leaf);
+      if (set_.ends[e].leaf >= 0) sound_of_lane_[lane_[e]][set_.ends[e].leaf] += suspect_[e] ? 0 : 1;
   }
 
   /// Unit suspects: their ends, at most `network_leaf_ends` of a leaf.
@@ -140,14 +143,21 @@ class Drawer {
     return std::clamp(share, constants::network_least_controls, constants::network_most_controls);
   }
 
-  /// Pairs of new rounds: pairs that the series holds too, and across leaves where a lane has several. In a
-  /// rail-optimised fabric each lane has its own.
+  /// Pairs of new rounds: pairs that the series holds too, and across leaves where a lane has partners enough
+  /// on others. In a rail-optimised fabric each lane has its own.
   bool compatible(int a, int b) const {
     const auto &x = set_.ends[at(a)], &y = set_.ends[at(b)];
     if (a == b) return false;
     if (set_.inside) return x.node == y.node;
     return x.node != y.node && (x.server != y.server) == to_servers_ && lane_[at(a)] == lane_[at(b)] &&
-           (x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf || leaves_of_lane_.at(lane_[at(a)]).size() < 2);
+           (x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf || few_across(lane_[at(a)], x.leaf));
+  }
+
+  /// Whether fewer ends of this lane than a confirmation needs are as they should be on other leaves.
+  bool few_across(int lane, int leaf) const {
+    std::size_t across = 0;
+    for (const auto& [other, ends] : sound_of_lane_.at(lane)) across += other == leaf ? 0 : ends;
+    return across < least_across;
   }
 
   void choose_controls() {
@@ -265,7 +275,7 @@ class Drawer {
   const LinkSet& set_;
   RandomStream random_;
   bool to_servers_;
-  std::map<int, std::set<int>> leaves_of_lane_;
+  std::map<int, std::map<int, std::size_t>> sound_of_lane_;  // ends without a suspicion, by leaf
   std::vector<bool> suspect_, busy_, is_control_;
   std::vector<int> lane_, candidates_, controls_, pool_;
   std::set<Pairing> met_, drawn_;

@@ -3,14 +3,18 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
 
 #include "fleet.hpp"
+#include "simulate/simulate.hpp"
 
 namespace assay {
 namespace {
 
 using namespace fabricate;
 using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 Fleet with_slow(std::size_t parts, std::size_t slow, double deficit, std::uint64_t seed = 1) {
   auto fleet = Fleet::of(parts, 0.003, seed);
@@ -61,6 +65,58 @@ TEST(VerdictFewSplit, ThreeLevelsOfAFewAreAWarning) {
         EXPECT_THAT(split_of(v)->text, HasSubstr("3 different rates"));
       }
     }
+}
+
+/// Either alone fails.
+TEST(VerdictFewSplit, OfSixTwoThatAreSlowByUnlikeAmountsAreNamed) {
+  for (const auto& [more, less] : {std::pair{0.4, 0.28}, {0.6, 0.5}, {0.9, 0.3}}) {
+    auto fleet = Fleet::of(6, 0.003, 1);
+    fleet.rate[0] *= 1 - more;
+    fleet.rate[3] *= 1 - less;
+    const auto v = judge(fleet.run());
+    ASSERT_NE(split_of(v), nullptr) << more << all_reasons(v);
+    EXPECT_EQ(split_of(v)->severity, "WARN");
+    EXPECT_THAT(split_of(v)->members, ::testing::Contains("node3/cores0-1")) << split_of(v)->text;
+    const bool first = std::ranges::any_of(v.findings, [](const auto& f) {
+      return f.severity == "WARN" &&
+             (f.name == "node0/cores0-1" || std::ranges::count(f.members, "node0/cores0-1") > 0);
+    });
+    EXPECT_TRUE(first) << more;
+  }
+}
+
+/// Two of twelve in one metric and two others in another were "4 of 12" in one of them.
+TEST(VerdictFewSplit, GroupsThatAreSlowInDifferentMetricsAreToldApart) {
+  simulate::Spec spec;
+  spec.nodes = 12;
+  spec.between_cv = 0.002;
+  spec.metrics = simulate::pick_metrics({"memory/triad-together", "memory/latency-alone"});
+  for (const auto* fault :
+       {"slow:node=0-1,percent=5,case=triad-together", "slow:node=5-6,percent=6,case=latency-alone"})
+    spec.faults.push_back(simulate::parse_fault(fault));
+  std::map<std::string, std::vector<std::string>> groups;
+  const auto run = simulate::run(spec);
+  for (const auto& f : run.verdict->findings)
+    if (f.severity == "WARN" && f.kind == "split") groups[f.metric] = f.members;
+  EXPECT_THAT(groups,
+              UnorderedElementsAre(
+                  Pair("memory/triad-together:bandwidth", UnorderedElementsAre("sim00/gpu0", "sim01/gpu0")),
+                  Pair("memory/latency-alone:latency", UnorderedElementsAre("sim05/gpu0", "sim06/gpu0"))));
+}
+
+/// Those that are slow by far were told, and a third of the fleet beside them was PASS.
+TEST(VerdictFewSplit, AGroupBesideASlowerOneIsNamed) {
+  for (const std::size_t parts : {16, 24, 40}) {
+    auto fleet = with_slow(parts, parts / 3, 0.18);
+    for (std::size_t i = 0; i < parts / 6; ++i) fleet.rate[parts - 1 - i] *= 0.4;
+    const auto v = judge(fleet.run());
+    const auto* f = split_of(v);
+    ASSERT_NE(f, nullptr) << parts << all_reasons(v);
+    bool told = false;
+    for (const auto& split : v.findings)
+      told = told || (split.kind == "split" && std::ranges::count(split.members, "node0/cores0-1") > 0);
+    EXPECT_TRUE(told) << parts << all_reasons(v);
+  }
 }
 
 /// Two kinds widen the spread: a part that is slower than both by 12 % was PASS.

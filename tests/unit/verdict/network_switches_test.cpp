@@ -55,6 +55,43 @@ TEST(VerdictSwitches, OfTwoSwitchesNoNodeBelowIsNamed) {
               UnorderedElementsAre("switch:L1", "sim02"));
 }
 
+TEST(VerdictSwitches, WhereWhatStaysBelowItIsAsSlowItsNodesAreAtFault) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    EXPECT_THAT(failed(32, 8, seed, {"slow:node=4-7,nic=0,percent=30"}),
+                UnorderedElementsAre("sim04", "sim05", "sim06", "sim07"));
+    EXPECT_THAT(failed(12, 4, seed, {slow_nic(0, 30), slow_nic(1, 40), slow_nic(2, 60)}),
+                UnorderedElementsAre("sim00", "sim01", "sim02"));
+    // What crosses the switch is slow, what stays below it is not, but for one node.
+    EXPECT_THAT(failed(32, 8, seed, {"slow:leaf=1,percent=30", slow_nic(5, 60)}),
+                UnorderedElementsAre("switch:L1", "sim05"));
+  }
+}
+
+/// Of the three switches of a rail two are slow, and so is what the third carries.
+TEST(VerdictSwitches, TheSwitchesOfARailAreHeldAgainstEachOther) {
+  for (const std::uint64_t seed : {2, 3, 4})
+    EXPECT_THAT(failed(24, 6, seed, {"slow:leaf=1,percent=50", "slow:leaf=3,percent=20"}, 2),
+                UnorderedElementsAre("switch:L1", "switch:L3 and switch:L5"));
+  // Too few partners are left to measure it again: a warning.
+  EXPECT_THAT(failed(24, 6, 1, {"slow:leaf=1,percent=50", "slow:leaf=3,percent=20"}, 2),
+              UnorderedElementsAre("switch:L3 and switch:L5"));
+}
+
+/// Rails of unlike speed: what is said to be usual was measured on links like those of the part.
+TEST(VerdictSwitches, TheUsualRateIsThatOfLinksLikeItsOwn) {
+  Spec spec = network(24, 0, {"slow:nic=1,percent=60", "slow:node=3,nic=0,percent=40"});
+  spec.devices_per_node = 2;
+  const auto run = simulate::run(spec);
+  bool named = false;
+  for (const auto& f : run.verdict->findings) {
+    if (f.severity != "FAIL" || f.name != "sim03/nic0") continue;
+    named = true;
+    EXPECT_GT(*f.reference, 40e9);
+    EXPECT_NEAR(*f.value / *f.reference, 0.6, 0.05);
+  }
+  EXPECT_TRUE(named) << all_reasons(*run.verdict);
+}
+
 TEST(VerdictSwitches, WhatASwitchLosesToAnotherSlowOneIsNotItsOwn) {
   const auto names = failed(
       24, 6, 33, {"slow:leaf=1,percent=70,direction=tx", slow_nic(8, 95), "slow:leaf=3,percent=12"}, 2);
