@@ -185,18 +185,27 @@ class Relief {
     return is_of(row.source, part) || is_of(row.destination, part);
   }
 
-  /// Across its switch, by the lower quartile, since a switch may be slow one way only.
+  /// Across its switch, each way by the lower quartile: a switch may be slow one way only, and a part the
+  /// other.
   bool like_its_switch(const Series& s, const results::Finding& f, std::int32_t part) const {
     const auto leaf = places_.switch_of(part);
     if (leaf < 0 || !tells_of(leaf, f)) return false;
-    const auto leaves = [&](const SeriesRow& row) {
-      return (places_.switch_of(row.source) == leaf) != (places_.switch_of(row.destination) == leaf);
-    };
-    const auto own = rates_of(s, [&](const SeriesRow& row) { return leaves(row) && touches(row, part); });
-    const auto others = rates_of(s, [&](const SeriesRow& row) { return leaves(row) && !touches(row, part); });
-    if (own.empty() || others.empty()) return false;
-    const double least = (1 - constants::delta_nic);
-    if (quantile(own, 0.25) < least * quantile(others, 0.25)) return false;
+    const double least = 1 - constants::delta_nic;
+    bool compared = false;
+    for (const bool sent : {true, false}) {
+      const auto leaves = [&](const SeriesRow& row) {
+        const bool from = places_.switch_of(row.source) == leaf,
+                   to = places_.switch_of(row.destination) == leaf;
+        return from != to && from == sent;
+      };
+      const auto own = rates_of(s, [&](const SeriesRow& row) { return leaves(row) && touches(row, part); });
+      const auto others =
+          rates_of(s, [&](const SeriesRow& row) { return leaves(row) && !touches(row, part); });
+      if (own.empty() || others.empty()) continue;
+      if (quantile(own, 0.25) < least * quantile(others, 0.25)) return false;
+      compared = true;
+    }
+    if (!compared) return false;
     const bool inside = f.reference_kind == "peers" || f.kind == "drift";
     return !inside || !slow_inside(s, leaf, part, least);
   }

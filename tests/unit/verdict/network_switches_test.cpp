@@ -92,6 +92,21 @@ TEST(VerdictSwitches, TheUsualRateIsThatOfLinksLikeItsOwn) {
   EXPECT_TRUE(named) << all_reasons(*run.verdict);
 }
 
+/// All but one node are below one switch: it is measured again with those, too.
+TEST(VerdictSwitches, APartWithOnePartnerAcrossIsConfirmed) {
+  Spec spec = few(12, {slow_nic(0, 50)});
+  spec.leaves = 2;
+  spec.metrics = simulate::pick_metrics({"p2p/latency-8-cross-mpi"});
+  auto r = screened(spec);
+  auto& switches = r.inventory["nic"].text.at("switch");
+  for (auto& name : switches) name = "L0";
+  switches.back() = "L1";
+  const auto v = retested(r, spec);
+  EXPECT_EQ(v.state, "FAIL") << all_reasons(v);
+  EXPECT_EQ(worst(v).name, "sim00");
+  EXPECT_THAT(worst(v).text, HasSubstr("confirmed by the retest"));
+}
+
 TEST(VerdictSwitches, WhatASwitchLosesToAnotherSlowOneIsNotItsOwn) {
   const auto names = failed(
       24, 6, 33, {"slow:leaf=1,percent=70,direction=tx", slow_nic(8, 95), "slow:leaf=3,percent=12"}, 2);
@@ -102,6 +117,9 @@ TEST(VerdictSwitches, WhatASwitchLosesToAnotherSlowOneIsNotItsOwn) {
 TEST(VerdictSwitches, ASwitchThatIsSlowOneWayHidesNoSlowNic) {
   EXPECT_THAT(failed(24, 6, 1, {"slow:node=23,nic=1,percent=80", "slow:leaf=5,percent=95,direction=tx"}, 2),
               UnorderedElementsAre("switch:L5", "sim23/nic1"));
+  EXPECT_THAT(failed(8, 3, 2095,
+                     {"slow:leaf=1,percent=60,direction=tx", "slow:node=4,nic=0,percent=40,direction=rx"}, 4),
+              UnorderedElementsAre("switch:L1", "sim04/nic0"));
 }
 
 TEST(VerdictSwitches, ASlowNodeDoesNotHideThatAllLinksAcrossAreSlow) {
