@@ -17,6 +17,9 @@ inline constexpr const char* max_link_speed = "max_speed_gt_s";
 inline constexpr const char* link_width = "width";
 inline constexpr const char* max_link_width = "max_width";
 
+// node: empty where the kernel has none that matter; in other text columns empty is what a machine does not
+// tell
+inline constexpr const char* kernel_options = "kernel_options";
 // node: columns only where a node has a GPU
 inline constexpr const char* gpus = "gpus";
 // device: columns only where a node has a GPU; a row is of a GPU where the kind says so

@@ -40,7 +40,7 @@ void node_settings(TableBuilder& t, const Node& n) {
   t.text("governor", n.governor);
   t.text("scaling_driver", n.scaling_driver);
   t.text("kernel", n.kernel);
-  t.text("kernel_options", performance_options(n.kernel_cmdline));
+  t.text(results::inventory::kernel_options, performance_options(n.kernel_cmdline));
   t.text("kernel_cmdline_info", n.kernel_cmdline);
   t.text("os", n.os);
   t.text("board", n.board);

@@ -326,9 +326,10 @@ std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
     for (const auto& d :
          drifters_of(std::move(rates), constants::alpha_warn / static_cast<double>(metrics.size()))) {
       const std::string& key = keys[d.member];
-      auto& known = worst[key];
-      if (known.finding.deficit.value_or(0) >= -std::expm1(d.change)) continue;
-      known = {segment_finding(d, *metric.parts.at(key).part, metric, order), key};
+      const auto known = worst.find(key);
+      if (known != worst.end() && known->second.finding.deficit.value_or(0) >= -std::expm1(d.change))
+        continue;
+      worst[key] = {segment_finding(d, *metric.parts.at(key).part, metric, order), key};
     }
   }
   std::vector<SegmentDrift> out;

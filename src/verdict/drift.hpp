@@ -39,7 +39,8 @@ struct Fall {
 /// and by `drift_common_deviations` of the steps from time to time, and nine tenths of the members show half
 /// of that. Four times at least, any number of members.
 std::optional<Fall> common_fall_of(std::vector<std::vector<double>> lines, double least);
-/// Least squares of a level and a slope from `begin` on.
+/// Least squares of a level and a slope from `begin` on, or of two levels of which `begin` is the first of
+/// the lower one, whichever leaves less. Change 0: the line does not fall.
 Fall fall_of(std::span<const double> line);
 
 /// Losses from segment to segment, in the order of `started`: WARN `drift` findings, one per part and, of

@@ -41,27 +41,41 @@ double median_of_known(std::vector<double> values) {
   return values.empty() ? std::numeric_limits<double>::quiet_NaN() : median(values);
 }
 
+namespace {
+
+struct Sums {
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+  void add(double at, double value) {
+    if (std::isnan(value)) return;
+    ++n, x += at, y += value, xx += at * at, xy += at * value, yy += value * value;
+  }
+  double rest_of_level() const { return yy - y * y / n; }
+};
+
+}  // namespace
+
 Fall fall_of(std::span<const double> line) {
   Fall best;
   double least = std::numeric_limits<double>::infinity();
-  for (std::size_t begin = 0; begin + 1 < line.size(); ++begin) {
-    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      if (std::isnan(line[i])) continue;
-      const double x = i > begin ? static_cast<double>(i - begin) : 0;
-      ++n;
-      sx += x;
-      sy += line[i];
-      sxx += x * x;
-      sxy += x * line[i];
-      syy += line[i] * line[i];
-    }
-    const double spread = sxx - sx * sx / n, along = sxy - sx * sy / n;
-    if (!(spread > 0)) continue;
-    const double rest = syy - sy * sy / n - along * along / spread;
-    if (rest >= least * (1 - 1e-9)) continue;
+  const auto take = [&](double rest, Fall fall) {
+    if (!(fall.change < 0) || rest >= least * (1 - 1e-9)) return;
     least = rest;
-    best = {begin, along / spread * static_cast<double>(line.size() - 1 - begin)};
+    best = fall;
+  };
+  for (std::size_t begin = 0; begin + 1 < line.size(); ++begin) {
+    Sums all, before, after;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const double x = i > begin ? static_cast<double>(i - begin) : 0;
+      all.add(x, line[i]);
+      (i > begin ? after : before).add(x, line[i]);
+    }
+    if (before.n > 0 && after.n > 0)
+      take(before.rest_of_level() + after.rest_of_level(),
+           {begin + 1, after.y / after.n - before.y / before.n});
+    const double spread = all.xx - all.x * all.x / all.n, along = all.xy - all.x * all.y / all.n;
+    if (spread > 0)
+      take(all.rest_of_level() - along * along / spread,
+           {begin, along / spread * static_cast<double>(line.size() - 1 - begin)});
   }
   return best;
 }
@@ -120,7 +134,8 @@ std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double 
     const bool lost = changes[k] < -shown_by_quarters * log_deficit(constants::delta_drift) &&
                       surely_abnormal(abnormal_ones, k, alpha, nothing);
     if (lost) {
-      const Fall fall = fall_of(lines[who[k]]);
+      Fall fall = fall_of(lines[who[k]]);
+      if (!(fall.change < 0)) fall = {0, changes[k]};
       named.push_back({who[k], fall.begin, fall.change, 0});
     } else {
       least_of_peers = std::min(least_of_peers, changes[k]);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <unordered_map>
 
@@ -178,12 +179,15 @@ void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vec
     const Past p = past_of(d.matrix.rows[static_cast<std::size_t>(row)]);
     const std::size_t n = p.values.size();
     Shifted found;
+    double highest = -std::numeric_limits<double>::infinity();
     for (std::size_t k = 1; k + 2 <= n; ++k) {
       const double base = window_median(p.values, n - k, options.window);
       const auto block = std::span(p.values).last(k);
+      highest = std::max(highest, block.front());
+      if (highest >= base - d.out.threshold / 2) continue;  // whatever its level is
       // All of it lies nearer to its own level than to the one before.
       const double below = std::max(d.out.threshold, base - median(block)) / 2;
-      if (*std::max_element(block.begin(), block.end()) >= base - below) continue;
+      if (highest >= base - below) continue;
       found = {static_cast<std::uint32_t>(i),
                static_cast<std::int32_t>(k),
                block.back() < base - d.out.threshold,

@@ -36,27 +36,32 @@ void judge_nic_states(Judgement& j, const InventoryTable& table) {
   const auto* state = text_column(table, {"state"});
   if (state == nullptr) return;
   struct NicStates {
-    std::vector<std::int32_t> up, down;
+    std::vector<std::int32_t> up;
+    std::vector<std::size_t> down;  ///< rows of the table
   };
   std::map<std::string, NicStates> nics;
   for (std::size_t i = 0; i < table.entity.size(); ++i) {
-    const bool up = (*state)[i] == "up" || (*state)[i] == "unknown";
+    if ((*state)[i].empty()) continue;  // nobody could read it
     auto& t = nics[part_name(j.entities.name(table.entity[i]))];
-    (up ? t.up : t.down).push_back(table.entity[i]);
+    if ((*state)[i] == "up" || (*state)[i] == "unknown")
+      t.up.push_back(table.entity[i]);
+    else
+      t.down.push_back(i);
   }
   for (const auto& [name, t] : nics) {
     const std::size_t total = t.up.size() + t.down.size();
     const bool majority = total >= constants::majority_min && 2 * t.up.size() > total;
     if (t.down.empty() || t.up.empty() || (!majority && total != 2)) continue;
-    for (const auto row : t.down) {
+    for (const auto i : t.down) {
+      const auto row = table.entity[i];
       auto f = j.about(row, majority ? "FAIL" : "WARN", "fact", majority ? "missing" : "mismatch");
       f.suite = results::inventory_stage;
       f.metric = "state";
       f.controls = static_cast<std::int64_t>(t.up.size());
       f.action = "TRIAGE";
       f.evidence = "/inventory/nic/state";
-      f.text = f.name + " is down, " + name + " is up on " + std::to_string(t.up.size()) + " other node" +
-               (t.up.size() == 1 ? "" : "s");
+      f.text = f.name + " is " + (*state)[i] + ", " + name + " is up on " + std::to_string(t.up.size()) +
+               " other node" + (t.up.size() == 1 ? "" : "s");
       j.add(std::move(f), {row});
     }
   }
@@ -183,6 +188,19 @@ void judge_pcie(Judgement& j, const InventoryTable& table) {
   }
 }
 
+/// An empty text is what a machine does not tell, but for options, of which a kernel may have none.
+std::pair<std::vector<std::int32_t>, std::vector<std::string>> known_texts(
+    const std::string& column, const std::vector<std::int32_t>& rows,
+    const std::vector<std::string>& values) {
+  std::pair<std::vector<std::int32_t>, std::vector<std::string>> known;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].empty() && column != column::kernel_options) continue;
+    known.first.push_back(rows[i]);
+    known.second.push_back(values[i]);
+  }
+  return known;
+}
+
 }  // namespace
 
 void judge_inventory(Judgement& j) {
@@ -192,8 +210,9 @@ void judge_inventory(Judgement& j) {
   const auto& table = it->second;
   const Majority nodes{"node", "nodes", is_amount};
   for (const auto& [column, values] : table.text) {
-    if (!is_identity(column) && values.size() == table.entity.size())
-      judge_column(j, nodes, column, table.entity, values);
+    if (is_identity(column) || values.size() != table.entity.size()) continue;
+    const auto [rows, known] = known_texts(column, table.entity, values);
+    judge_column(j, nodes, column, rows, known);
   }
   for (const auto& [column, values] : table.number) {
     if (!is_identity(column) && values.size() == table.entity.size())

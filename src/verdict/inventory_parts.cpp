@@ -59,6 +59,29 @@ std::string amount_text(const std::string& column, double value) {
   return number_text(value);
 }
 
+using Sorted = std::vector<std::pair<double, std::int32_t>>;
+
+/// From and to of those near the one at `of`.
+std::pair<std::size_t, std::size_t> near_ones(const Sorted& sorted, std::size_t of) {
+  const auto is_below = [&](const auto& one) {
+    return one.first < sorted[of].first && !near(one.first, sorted[of].first);
+  };
+  const auto is_near = [&](const auto& one) {
+    return one.first <= sorted[of].first || near(one.first, sorted[of].first);
+  };
+  return {
+      static_cast<std::size_t>(std::partition_point(sorted.begin(), sorted.end(), is_below) - sorted.begin()),
+      static_cast<std::size_t>(std::partition_point(sorted.begin(), sorted.end(), is_near) - sorted.begin())};
+}
+
+/// The middle of the largest stretch of values near one of them: what most have.
+std::size_t usual_of(const Sorted& sorted) {
+  std::pair<std::size_t, std::size_t> most{0, 0};
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    if (const auto own = near_ones(sorted, i); own.second - own.first > most.second - most.first) most = own;
+  return most.first + (most.second - most.first) / 2;
+}
+
 std::vector<ValueGroup> value_groups(const std::string& column, const std::vector<std::int32_t>& rows,
                                      const std::vector<double>& values) {
   std::vector<std::pair<double, std::int32_t>> sorted;
@@ -67,9 +90,15 @@ std::vector<ValueGroup> value_groups(const std::string& column, const std::vecto
   }
   std::sort(sorted.begin(), sorted.end());
   std::vector<ValueGroup> groups;
-  for (const auto& [value, row] : sorted) {
-    if (groups.empty() || !near(groups.back().number, value))
-      groups.push_back({amount_text(column, value), value, {}});
+  if (sorted.empty()) return groups;
+  const std::size_t middle = usual_of(sorted);
+  const auto [first, last] = near_ones(sorted, middle);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const auto& [value, row] = sorted[i];
+    const bool usual = i >= first && i < last;
+    const double number = usual ? sorted[middle].first : value;
+    if (groups.empty() || i == first || i == last || (!usual && !near(groups.back().number, value)))
+      groups.push_back({amount_text(column, number), number, {}});
     groups.back().rows.push_back(row);
   }
   return groups;

@@ -30,6 +30,26 @@ TEST(Drift, TheBeginOfAFallIsWhereTheLineBends) {
   EXPECT_NEAR(fall.change, -0.06, 1e-9);
 }
 
+TEST(Drift, AStepIsToldWithItsSizeAndItsFirstLowPosition) {
+  for (const std::size_t at : {3U, 8U, 13U}) {
+    std::vector<double> line(16, 0.0);
+    for (std::size_t i = at; i < line.size(); ++i) line[i] = std::log(0.7);
+    const verdict::Fall fall = verdict::fall_of(line);
+    EXPECT_EQ(fall.begin, at);
+    EXPECT_NEAR(std::exp(fall.change), 0.7, 1e-9);
+  }
+}
+
+/// The best slope of a dip that ends in part rises: "lost -2.1 %".
+TEST(Drift, ADipThatEndsInPartIsALoss) {
+  const std::vector<double> line = {0, -0.05, -0.05, -0.018};
+  EXPECT_LT(verdict::fall_of(line).change, -0.018);
+  std::vector<std::vector<double>> lines(16, std::vector<double>(4, 0.0));
+  for (std::size_t m = 0; m < lines.size(); ++m) lines[m][m % 4] += 0.001 * static_cast<double>(m % 3);
+  lines[5] = line;
+  for (const auto& d : verdict::drifters_of(lines, 0.01)) EXPECT_LT(d.change, 0);
+}
+
 TEST(Drift, CommonLossIsNoDrift) {
   std::mt19937_64 g(3);
   std::normal_distribution<double> noise(0, 0.002);

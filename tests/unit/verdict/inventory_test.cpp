@@ -48,6 +48,32 @@ TEST(VerdictInventory, OnePercentInfoColumnsAndUnsupportedAreIgnored) {
   EXPECT_EQ(judge(r).state, "PASS");
 }
 
+/// Values were compared with the lowest of their group, so one below all others shifted the groups.
+TEST(VerdictInventory, WhatMostHaveIsNotCountedFromAnOutlier) {
+  auto r = healthy(8);
+  node_table(r).number[column::memory_bytes] = {993e9,  1000e9, 1004e9, 1004e9,
+                                                1004e9, 1004e9, 1004e9, 1004e9};
+  auto v = judge(r);
+  ASSERT_EQ(v.findings.size(), 1U) << all_reasons(v);
+  EXPECT_EQ(v.findings[0].name, "node0");
+  EXPECT_EQ(*v.findings[0].value, 993e9);
+  EXPECT_EQ(*v.findings[0].reference, 1004e9);
+  node_table(r).number[column::memory_bytes] = {991e9,  1000e9, 1000e9, 1000e9,
+                                                1000e9, 1000e9, 1000e9, 1003e9};
+  EXPECT_EQ(judge(r).state, "PASS");
+}
+
+TEST(VerdictInventory, WhatNobodyCouldReadIsNoMismatch) {
+  auto r = healthy(4);
+  node_table(r).text["governor"] = {"performance", "", "performance", "performance"};
+  node_table(r).text[column::kernel_options] = {"", "", "", ""};
+  EXPECT_EQ(judge(r).state, "PASS");
+  node_table(r).text[column::kernel_options] = {"mitigations=off", "", "mitigations=off", "mitigations=off"};
+  const auto v = judge(r);
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_THAT(v.findings[0].text, HasSubstr("node1: kernel_options is nothing"));
+}
+
 TEST(VerdictInventory, TwoNodesThatDifferWarnNamingBoth) {
   auto r = healthy(2);
   node_table(r).number[column::memory_bytes] = {64e9, 32e9};
@@ -111,6 +137,10 @@ TEST(VerdictInventory, NicDownWhereItsTwinsAreUpFails) {
   const auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.findings[0].name, "node2/eth0");
+  t.text["state"] = {"up", "up", "", "up"};  // nobody could read it
+  EXPECT_EQ(judge(r).state, "PASS");
+  t.text["state"] = {"up", "up", "init", "up"};
+  EXPECT_THAT(judge(r).findings[0].text, HasSubstr(" is init, "));
   t.text["state"] = {"down", "down", "down", "down"};
   EXPECT_EQ(judge(r).state, "PASS");
   t.text["state"] = {"up", "down", "down", "down"};
