@@ -38,16 +38,19 @@ ExitCode completion_command(const std::vector<CommandSpec>& commands, const Pars
 }
 
 /// An error that the session did not tell itself happened before MPI was up or with no rank to agree with:
-/// what all ranks see alike is told once, the rest by whom it happened to.
+/// what all ranks see alike is told once, what all ranks of a host see alike by the first of them, the rest
+/// by whom it happened to.
 void tell(const Error& e) {
+  const auto wait = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
   const std::string prefix = e.kind() == ErrorKind::internal ? "internal error: " : "";
   const bool alike = e.kind() == ErrorKind::usage || e.kind() == ErrorKind::data;
-  if (alike && !speaks_for_all()) {
-    // The launcher ends the others as soon as one leaves: the rank that prints gets the time for it.
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    return;
-  }
-  print_error(prefix + e.what());
+  if (!alike || speaks_for_all()) return print_error(prefix + e.what());
+  // The launcher ends the others as soon as one leaves: the rank that prints gets the time for it.
+  constexpr int to_print = 300, to_be_ended = 500;
+  if (dynamic_cast<const HostError*>(&e) == nullptr) return wait(to_print);
+  wait(to_be_ended);  // where the rank that speaks for all sees it, too
+  if (launch_environment().local_rank <= 0) print_error(host_name() + ": " + e.what());
+  wait(to_print);
 }
 
 /// What a file command reads: files, directories, or lists of them.
@@ -89,9 +92,11 @@ ExitCode dispatch(int argc, char** argv) {
   const std::string& name = parsed.command->name;
   if (name == "run" || name == "plan") return run_command(argc, argv, parsed, std::move(suites));
   if (name == "import")
-    return run_confined(
-        {parsed.positionals.begin() + 1, parsed.positionals.end()},
-        [&] { return import_command(parsed, quoted_command_line(argc, argv)); }, 16);
+    return without_rest(parsed, [&] {
+      return run_confined(
+          {parsed.positionals.begin() + 1, parsed.positionals.end()},
+          [&] { return import_command(parsed, quoted_command_line(argc, argv)); }, 16);
+    });
   if (name == "simulate") return simulate_command(parsed, quoted_command_line(argc, argv), suites);
   if (name == "list") {
     print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));

@@ -183,8 +183,9 @@ CommandSpec recover_command_spec() {
           {{"PARTIAL", "the directory FILE.h5.partial of the run", true, {}}},
           {make_option("output", OptionKind::path, "FILE", "results file to write", 'o'), force},
           {"assay recover q.h5.partial -o q.h5"},
-          "Exit codes: 0, 3 when some of the directory cannot be read (it is skipped, and\n"
-          "the directory kept) or the file cannot be written, 4 when its start cannot be\nread."};
+          "Exit codes: 0, 3 when some of the directory cannot be read (it is skipped), when\n"
+          "the file breaks the schema (both times the directory is kept) or cannot be\n"
+          "written, 4 when the start of the directory cannot be read."};
 }
 
 CommandSpec report_command_spec() {
@@ -204,7 +205,7 @@ CommandSpec report_command_spec() {
           {"assay report q.h5 -o q.html", "assay report before.h5 after.h5 -o change.html",
            "assay report nights/ -o nights.html", "assay report q.h5 --markdown -o q.md"},
           "States and numbers are those of assay verdict. For a directory: its newest run,\n"
-          "with the verdict over all runs and all as history.\n"
+          "be it unfinished, with the verdict over all runs and all as history.\n"
           "Exit codes: 0, 3 when the page cannot be written, 4 when an input cannot be\n"
           "read."};
 }
@@ -216,6 +217,7 @@ CommandSpec trend_command_spec() {
           {{"DIR", "directory with results files, or files separated by commas", true, {}}},
           {make_option("output", OptionKind::path, "FILE", "HTML file to write; needs no network", 'o')},
           {"assay trend /data/nightly -o trend.html"},
+          "A lasting change is looked for from five runs of a metric on.\n"
           "Exit codes: 0, 3 when the page cannot be written, 4 for unreadable input or\n"
           "fewer than two runs."};
 }

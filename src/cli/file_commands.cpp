@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -73,10 +76,8 @@ Judged judge_joined(const std::string& directory, const OptionValues& values,
   return {all.join.results(), all.join.verdict(all.strict)};
 }
 
-}  // namespace
-
-JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values,
-                                const verdict::References& references) {
+/// The results files of a directory by name, with partial directories.
+std::vector<fs::path> files_of(const std::string& directory) {
   std::vector<fs::path> files;
   std::error_code failed;
   for (fs::directory_iterator entry(directory, failed); !failed && entry != fs::directory_iterator();
@@ -88,13 +89,61 @@ JudgedDirectory judge_directory(const std::string& directory, const OptionValues
   if (files.empty())
     throw Error(ErrorKind::data, directory + ": no results file (NAME.h5 or NAME.h5.partial) is in it");
   std::ranges::sort(files);
+  return files;
+}
+
+/// A file among those that hold its run: a copy, NAME.h5 beside the NAME.h5.partial that it was recovered
+/// from, or the file of a run beside that of its continuation.
+struct FileOfRun {
+  fs::path file;
+  std::int64_t ended = 0;  ///< cases
+  bool complete = false;
+  bool better_than(const FileOfRun& other) const {
+    return std::tie(ended, complete) > std::tie(other.ended, other.complete);
+  }
+};
+
+using LeftOut = std::map<fs::path, fs::path>;  ///< and the file that counts instead
+
+/// Nothing where a file turns out to be better than an earlier one of its run, which is left out from then
+/// on.
+std::optional<JudgedDirectory> judge_files(const std::vector<fs::path>& files, const OptionValues& values,
+                                           const verdict::References& references, LeftOut& left_out) {
   JudgedDirectory all{{}, values.flag("strict")};
+  std::map<std::tuple<std::string, std::string, std::string>, FileOfRun> known;
   for (const fs::path& file : files) {
+    if (left_out.contains(file)) continue;
     const Judged one = judge_one(file.string(), values, references);
+    const auto& info = one.results.info;
+    const auto& counts = one.verdict.accounting;
+    const FileOfRun now{file, counts.passed + counts.failed + counts.error, file.extension() == ".h5"};
+    // Two simulated runs of one seed differ in their plans only.
+    const auto [at, fresh] = known.try_emplace({info.run_id, info.started, info.plan_hash}, now);
+    if (!fresh && !info.run_id.empty()) {
+      const bool better = now.better_than(at->second);
+      left_out[better ? at->second.file : file] = better ? file : at->second.file;
+      if (better) return std::nullopt;
+      continue;
+    }
     all.strict = all.strict || verdict::options_from(one.results).strict;
     all.join.add(file.filename().string(), one.results, one.verdict);
   }
+  for (const auto& [file, instead] : left_out) {
+    fs::path counted = instead;  // or a better one
+    while (left_out.contains(counted)) counted = left_out.at(counted);
+    all.join.leave_out(file.filename().string(), counted.filename().string());
+  }
   return all;
+}
+
+}  // namespace
+
+JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values,
+                                const verdict::References& references) {
+  const std::vector<fs::path> files = files_of(directory);
+  LeftOut left_out;
+  while (true)
+    if (auto all = judge_files(files, values, references, left_out)) return std::move(*all);
 }
 
 report::Style style_of(const OptionValues& values) {
@@ -284,9 +333,12 @@ ExitCode recover_command(const Parsed& parsed) {
                             : skipped == 1
                                 ? "1 case could not be read and was skipped"
                                 : fmt::format("{} cases could not be read and were skipped", skipped);
-  print(fmt::format("{}: recovered{}\n", output,
-                    recovered.damaged ? fmt::format("; {}; {} is kept", lacks, partial) : ""));
-  return recovered.damaged ? ExitCode::inconclusive : ExitCode::pass;
+  std::string text = output + ": recovered";
+  if (recovered.damaged) text += "; " + lacks;
+  if (!recovered.problem.empty()) text += "; it does not pass 'assay schema --check': " + recovered.problem;
+  if (!recovered.complete()) text += fmt::format("; {} is kept", partial);
+  print(text + "\n");
+  return recovered.complete() ? ExitCode::pass : ExitCode::inconclusive;
 }
 
 }  // namespace assay::cli

@@ -37,7 +37,8 @@ struct JudgedDirectory {
   verdict::Join join;
   bool strict = false;
 };
-/// All results files of a directory in the order of their names, those that were left unfinished too.
+/// All results files of a directory in the order of their names, those that were left unfinished too. Of
+/// several that hold one run, such as copies, the one with the most ended cases counts.
 JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values,
                                 const verdict::References& references);
 /// A directory of results files, unlike the partial directory of one run.

@@ -3,12 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <set>
+
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "cli/output.hpp"
 #include "config/config.hpp"
 #include "import/import.hpp"
 #include "results/reader.hpp"
 #include "results/save.hpp"
+#include "results/writer.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
@@ -26,6 +31,14 @@ Import import_of(const std::string& format) {
     known += (known.empty() ? "" : ", ") + std::string(name);
   }
   throw_usage("import: '" + format + "' is no format (" + known + ")");
+}
+
+/// A file that is read twice would count as evidence twice.
+void check_once(const std::vector<std::string>& files) {
+  std::set<std::string> seen;
+  for (const std::string& file : files)
+    if (!seen.insert(std::filesystem::path(file).lexically_normal()).second)
+      throw_usage("import: '" + file + "' is given twice");
 }
 
 }  // namespace
@@ -57,7 +70,9 @@ CommandSpec import_command_spec() {
           "tabs may separate instead of commas. A file of nccl-tests may hold several\n"
           "outputs.\n"
           "Output of OSU has no nodes: add a line '# nodes: A B', or name the file\n"
-          "NAME@A,B.txt.\n"
+          "NAME@A,B.txt (also n[01-16], as Slurm writes it).\n"
+          "A file without any value, such as that of a test that was stopped, makes the\n"
+          "verdict INCONCLUSIVE.\n"
           "Exit codes: 0, 3 when the file cannot be written, 4 when the input cannot be\n"
           "read."};
 }
@@ -67,10 +82,11 @@ ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
   const Import import = import_of(parsed.positionals.front());
   if (!values.has("output")) throw_usage("import: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string file = values.text("output");
-  check_outputs({{"--output", file}}, {parsed.positionals.begin() + 1, parsed.positionals.end()});
+  const std::vector<std::string> inputs{parsed.positionals.begin() + 1, parsed.positionals.end()};
+  check_once(inputs);
+  check_outputs({{"--output", file}}, inputs);
   check_results_output("--output", file, values.flag("force"));
-  results::Results results =
-      results::read_results({parsed.positionals.begin() + 1, parsed.positionals.end()}, import);
+  results::Results results = results::read_results(inputs, import);
   results.info.command_line = command_line;
   results.verdict = verdict::judge(results, {});
   results.info.verdict = results.verdict->state;
@@ -79,8 +95,23 @@ ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
                     results.cases.size(), results.cases.size() == 1 ? "" : "s", results.entities.size() - 1,
                     results.entities.size() == 2 ? "" : "s", results.verdict->state));
   for (std::size_t e = 1; e < results.events.size(); ++e)
-    if (results.events[e].kind == "imported") print(file + ": " + results.events[e].text + "\n");
+    if (results.events[e].kind == "imported" || results.events[e].kind == "launch-inconclusive")
+      print(file + ": " + results.events[e].text + "\n");
   return ExitCode::pass;
+}
+
+ExitCode without_rest(const Parsed& parsed, const std::function<ExitCode()>& import) {
+  const OptionValues values = option_values(parsed);
+  if (!values.has("output")) return import();
+  const auto rest = results::partial_of(target_of(values.text("output")));
+  std::error_code ignored;
+  const bool before = std::filesystem::exists(rest, ignored);
+  try {
+    return import();
+  } catch (const Error&) {
+    if (!before) std::filesystem::remove_all(rest, ignored);
+    throw;
+  }
 }
 
 }  // namespace assay::cli

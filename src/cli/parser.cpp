@@ -195,10 +195,13 @@ OptionValues option_values(const Parsed& parsed,
   for (const OptionSpec& spec : parsed.command->options) {
     const auto typed = parsed.texts.find(spec.name);
     const auto filed = file_texts.find(spec.name);
+    const bool in_file = filed != file_texts.end();
     if (typed != parsed.texts.end()) {
-      values.set(spec, typed->second);
+      values.set(spec, typed->second, in_file ? OptionSource::both : OptionSource::command_line);
+    } else if (in_file) {
+      values.set(spec, filed->second, OptionSource::file);
     } else {
-      values.set(spec, filed != file_texts.end() ? filed->second : std::vector<std::string>{});
+      values.set(spec, {});
     }
   }
   return values;

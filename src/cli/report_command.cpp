@@ -72,17 +72,17 @@ std::string page_of(const std::string& file, const results::Results& results, co
 }
 
 /// The page of the newest run of a directory, with the verdict over all of them; without another set to
-/// compare with, the newest run is compared with those before it.
+/// compare with, the newest run is compared with those before it. The newest may be one that was left
+/// unfinished.
 std::string page_of_directory(const std::string& directory, const OptionValues& values,
                               const verdict::References& references, Extras extras) {
-  auto runs = verdict::read_runs(directory, verdict::IndexUse::read);
-  if (runs.empty()) throw Error(ErrorKind::data, directory + ": no results file (NAME.h5) is in it");
+  const JudgedDirectory all = judge_directory(directory, values, references);
+  std::vector<verdict::Snapshot> runs = all.join.segments();
   const std::string file = (fs::path(directory) / runs.back().source.file).string();
   if (extras.compared.empty())
     extras.compared.assign(runs.begin(), std::prev(runs.end()));
   else
     extras.with = runs;
-  const JudgedDirectory all = judge_directory(directory, values, references);
   extras.joint = report::JointRuns{name_of(directory), all.join.runs(), all.join.verdict(all.strict)};
   std::ranges::stable_sort(extras.joint->runs, {}, &verdict::JoinedRun::started);
   for (auto& run : runs) extras.earlier.push_back(std::move(run));
@@ -149,6 +149,7 @@ ExitCode trend_command(const Parsed& parsed) {
                             runs.size() == 1 ? "" : "s"));
   const std::string page = report::trend_html(runs, name_of(input));
   write_file("--output", values.text("output"), [&](std::ostream& out) { out << page; });
+  if (const std::string few = report::few_runs_words(runs); !few.empty()) print(few + "\n");
   return ExitCode::pass;
 }
 

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -92,20 +90,13 @@ void check_launcher(const std::string& command) {
         fmt::format("--launcher: leave out '{}': the program is appended to the launcher's command", last));
 }
 
-/// Each rank reads the file. Where the one that speaks for all can read it and this one cannot, its node has
-/// no such file: the first rank of the node says so.
+/// Each rank reads the file.
 std::string text_of_option(const std::string& option, const std::string& file) {
   constexpr std::size_t most = std::size_t{256} << 20;  // cables of a large fabric
   if (auto text = read_text(file, most)) return *text;
-  const std::string problem =
-      fmt::format("{}: cannot read '{}': {}", option, file,
-                  errno == EFBIG ? "it is larger than 256 MiB" : std::strerror(errno));
-  if (!speaks_for_all() && launch_environment().local_rank <= 0) {
-    // If no rank can read it, the launcher ends this one first.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    print_error(host_name() + ": " + problem);
-  }
-  throw_usage(problem);
+  throw HostError(ErrorKind::usage,
+                  fmt::format("{}: cannot read '{}': {}", option, file,
+                              errno == EFBIG ? "it is larger than 256 MiB" : std::strerror(errno)));
 }
 
 /// How this process starts the ranks; nothing where it is one.
@@ -159,6 +150,8 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
   if (typed.has("config")) {
     const std::string file = typed.text("config");
     file_texts = parse_toml_options(text_of_option("--config", file), file, parsed.command->options);
+    // There it is the name of a run from its start. Otherwise the same file could not serve to resume it.
+    if (typed.has("resume") && !typed.has("out")) file_texts.erase("out");
   }
   std::vector<std::string> names, hidden;
   for (const auto& suite : suites) (suite->hidden() ? hidden : names).emplace_back(suite->name());

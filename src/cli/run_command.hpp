@@ -4,10 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/exit_code.hpp"
 #include "cli/command.hpp"
 
 namespace assay::cli {
+
+/// An error that ranks of other hosts need not meet, such as a file that is missing on this one.
+class HostError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// `assay run` and `assay plan`: configuration from command line and file, then the session.
 ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites);

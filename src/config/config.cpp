@@ -93,8 +93,7 @@ std::vector<FaultSpec> faults_from(const std::vector<std::string>& texts) {
 
 void set_output(Config& config, const OptionValues& values) {
   // What a link points to is replaced, and the directory of the running run is beside it.
-  config.out =
-      target_of(values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5").string();
+  config.out = target_of(values.has("out") ? values.text("out") : default_file_name()).string();
   check_name_length("--out", config.out);
   config.resume = values.text("resume");
   while (config.resume.size() > 1 && config.resume.ends_with('/')) config.resume.pop_back();
@@ -149,6 +148,8 @@ Json value_to_json(const OptionValues::Value& value) {
 }
 
 }  // namespace
+
+std::string default_file_name() { return "assay-" + utc_now_compact() + ".h5"; }
 
 const char* to_string(Level level) noexcept { return level_names[static_cast<std::size_t>(level)]; }
 

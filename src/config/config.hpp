@@ -14,6 +14,9 @@
 
 namespace assay {
 
+/// Of a results file without --out: assay-<UTC time>.h5.
+std::string default_file_name();
+
 enum class Level { smoke, quick, standard, extended, soak };
 const char* to_string(Level level) noexcept;
 /// Wall time of a level from the end of initialisation, in seconds: 15, 120, 900, 7200; soak takes

@@ -145,10 +145,11 @@ Value parse_option_value(const OptionSpec& spec, const std::vector<std::string>&
   return parse_one(spec, texts.front());
 }
 
-void OptionValues::set(const OptionSpec& spec, const std::vector<std::string>& texts) {
+void OptionValues::set(const OptionSpec& spec, const std::vector<std::string>& texts, OptionSource source) {
   try {
     values_[spec.name] = parse_option_value(spec, texts);
     uses_[spec.name] = spec.use;
+    sources_[spec.name] = source;
   } catch (const Error& e) {
     throw Error(e.kind(), "--" + spec.name + ": " + e.what());
   }
@@ -161,6 +162,10 @@ bool OptionValues::has(const std::string& name) const {
 OptionUse OptionValues::use(const std::string& name) const {
   const auto at = uses_.find(name);
   return at == uses_.end() ? OptionUse::measurement : at->second;
+}
+OptionSource OptionValues::source(const std::string& name) const {
+  const auto at = sources_.find(name);
+  return at == sources_.end() ? OptionSource::command_line : at->second;
 }
 bool OptionValues::flag(const std::string& name) const { return value_of<bool>(values_, name); }
 std::int64_t OptionValues::integer(const std::string& name) const {

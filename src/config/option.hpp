@@ -41,6 +41,9 @@ struct OptionSpec {
   std::string alone = {};  ///< of choices: the one that goes with no other
 };
 
+/// Who gives an option its value. `both`: a configuration file names it, and the command line has precedence.
+enum class OptionSource { command_line, file, both };
+
 /// Parsed values by option name; only options of the table can be present, every one is (its default if not
 /// given).
 class OptionValues {
@@ -50,7 +53,8 @@ class OptionValues {
 
   /// Parses and checks `texts` (several only when list-like or repeatable). Throws Error(usage) naming option
   /// and value.
-  void set(const OptionSpec& spec, const std::vector<std::string>& texts);
+  void set(const OptionSpec& spec, const std::vector<std::string>& texts,
+           OptionSource source = OptionSource::command_line);
 
   bool has(const std::string& name) const;  ///< present and not unset
   bool flag(const std::string& name) const;
@@ -61,10 +65,12 @@ class OptionValues {
   std::vector<std::string> list(const std::string& name) const;
   const std::map<std::string, Value>& all() const noexcept { return values_; }
   OptionUse use(const std::string& name) const;
+  OptionSource source(const std::string& name) const;  ///< the command line where nobody gives a value
 
  private:
   std::map<std::string, Value> values_;
   std::map<std::string, OptionUse> uses_;
+  std::map<std::string, OptionSource> sources_;
 };
 
 }  // namespace assay

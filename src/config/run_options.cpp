@@ -98,8 +98,10 @@ std::vector<OptionSpec> where_to_run() {
                       "internal, set where assay launches itself again: a node that did not answer when "
                       "the run was to begin, and why",
                       {}, true)),
-      presentation(option("config", path, "", "FILE",
-                          "TOML file with options by their long names; the command line has precedence")),
+      presentation(
+          option("config", path, "", "FILE",
+                 "TOML file with options by their long names; the command line has precedence, and with "
+                 "--resume there, an out of the file has no effect")),
   };
 }
 

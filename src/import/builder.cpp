@@ -11,16 +11,18 @@
 #include "assay/version.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "results/text.hpp"
 
 namespace assay::imports {
 namespace {
 
-constexpr std::size_t longest_name = 200, most_samples = 100'000, most_entities = 20'000'000;
+constexpr std::size_t longest_name = 200, most_samples = 100'000, most_entities = 20'000'000, most_named = 20;
 
 void check_name(const std::string& what, const std::string& name, const TextPosition& place) {
   if (name.empty()) fail(place, what + " is empty");
   if (name.size() > longest_name)
     fail(place, what + " is longer than " + std::to_string(longest_name) + " characters");
+  if (results::clean_text(name) != name) fail(place, what + " '" + name + "' is not UTF-8");
   for (const char c : name) {
     const auto u = static_cast<unsigned char>(c);
     if (u < 0x21 || u == 0x7f || c == '/' || c == '>' || c == ',')
@@ -34,6 +36,22 @@ bool is_location(const std::string& name) {
                                                "row",     "slot",      "position", "location", "room",
                                                "chassis", "enclosure", "port"};
   return places.contains(name);
+}
+
+/// The column of each attribute. That of a place ends in _info, and another attribute may have that name.
+std::map<std::string, std::string> columns_of(const std::string& kind,
+                                              const std::set<std::string>& attributes) {
+  std::map<std::string, std::string> columns;
+  std::set<std::string> taken;
+  for (const std::string& name : attributes)
+    if (kind == "node" && is_location(name)) taken.insert(columns[name] = name + "_info");
+  for (const std::string& name : attributes) {
+    if (columns.contains(name)) continue;
+    std::string column = name;
+    while (taken.contains(column) || (column != name && attributes.contains(column))) column += "_info";
+    taken.insert(columns[name] = column);
+  }
+  return columns;
 }
 
 }  // namespace
@@ -115,6 +133,7 @@ Builder::Case& Builder::case_for(const Sample& sample, const std::string& kind) 
   if (fresh) {
     Case c;
     c.retest = sample.retest;
+    c.place = sample.place;
     c.suite = sample.suite;
     c.name = sample.name;
     c.stage = sample.stage;
@@ -181,14 +200,8 @@ void Builder::count_missing(const Sample& sample) {
   without_value_.emplace(key_of(sample), subject_row(sample.subject, sample.place));
 }
 
-std::vector<std::string> Builder::never_measured() const {
-  std::vector<std::string> names;
-  for (const auto& [key, entity] : without_value_) {
-    const auto known = case_of_.find(key);
-    if (known == case_of_.end() || !cases_[known->second].row_of.contains(entity))
-      names.push_back(entities_[static_cast<std::size_t>(entity)].name + " in " + key);
-  }
-  return names;
+void Builder::add_empty(const TextPosition& place, const std::string& why, bool gap) {
+  empty_.push_back({place, why, gap});
 }
 
 void Builder::attribute(const Subject& subject, const std::string& name, const std::string& value,
@@ -214,24 +227,25 @@ void Builder::set_stage(const std::string& suite, const std::string& name, const
 }
 
 std::map<std::string, results::InventoryTable> Builder::inventory() const {
-  std::map<std::string, std::set<std::string>> columns;
+  std::map<std::string, std::set<std::string>> names;  // by kind
   for (const auto& [row, values] : attributes_)
     for (const auto& [name, value] : values)
-      columns[entities_[static_cast<std::size_t>(row)].kind].insert(name);
+      names[entities_[static_cast<std::size_t>(row)].kind].insert(name);
   std::map<std::string, results::InventoryTable> tables;
-  for (std::size_t i = 0; i < entities_.size(); ++i) {
-    const auto kind = columns.find(entities_[i].kind);
-    if (kind == columns.end()) continue;
-    auto& table = tables[kind->first];
-    const auto row = static_cast<std::int32_t>(i);
-    table.entity.push_back(row);
-    const auto of = attributes_.find(row);
-    for (const std::string& name : kind->second) {
-      const bool info = kind->first == "node" && is_location(name);
-      std::string value;
-      if (of != attributes_.end())
-        if (const auto it = of->second.find(name); it != of->second.end()) value = it->second;
-      table.text[info ? name + "_info" : name].push_back(value);
+  for (const auto& [kind, of_kind] : names) {
+    const auto columns = columns_of(kind, of_kind);
+    auto& table = tables[kind];
+    for (std::size_t i = 0; i < entities_.size(); ++i) {
+      if (entities_[i].kind != kind) continue;
+      const auto row = static_cast<std::int32_t>(i);
+      table.entity.push_back(row);
+      const auto of = attributes_.find(row);
+      for (const auto& [name, column] : columns) {
+        std::string value;
+        if (of != attributes_.end())
+          if (const auto it = of->second.find(name); it != of->second.end()) value = it->second;
+        table.text[column].push_back(value);
+      }
     }
   }
   return tables;
@@ -254,10 +268,14 @@ void Builder::set_times(results::Results& r) {
 }
 
 results::Results Builder::finish(const std::vector<std::string>& files) {
+  if (samples_ == 0 && !empty_.empty()) fail(empty_.front().place, empty_.front().why);
+  if (samples_ == 0) fail({files.front(), 0}, "has no results");
   results::Results r;
   set_times(r);
   std::uint64_t identity = hash_text(tool_);
-  for (const Case& c : cases_)
+  for (const Case& c : cases_) {
+    if (c.retest > 0 && !case_of_.contains(c.suite + "/" + c.name))
+      fail(c.place, fmt::format("{} has retest {}, and no first measurement (retest 0)", c.name, c.retest));
     for (auto& data : data_of(c)) {
       results::PlanRow row;
       row.suite = data.suite;
@@ -276,6 +294,7 @@ results::Results Builder::finish(const std::vector<std::string>& files) {
       }
       r.cases.push_back(std::move(data));
     }
+  }
   r.entities = entities_;
   r.inventory = inventory();
   r.info.run_id = fmt::format("imported-{:016x}", identity);
@@ -290,18 +309,45 @@ results::Results Builder::finish(const std::vector<std::string>& files) {
 }
 
 void Builder::add_events(results::Results& r, std::size_t files) const {
-  const auto told = [&](const std::string& text, const char* kind = "imported") {
-    r.events.push_back({0, -1, kind, text});
+  const auto told = [&](const std::string& text, const char* kind = "imported", const char* finding = "") {
+    r.events.push_back({0, -1, kind, text, finding});
   };
   const auto rows = [](std::size_t n) { return fmt::format("{} row{}", n, n == 1 ? "" : "s"); };
-  told(fmt::format("{} samples of {} from {} file{}", samples_, tool_, files, files == 1 ? "" : "s"));
+  told(fmt::format("{} sample{} of {} from {} file{}", samples_, samples_ == 1 ? "" : "s", tool_, files,
+                   files == 1 ? "" : "s"));
   for (const std::string& text : incomplete_) told(text, "launch-inconclusive");
+  for (const auto& [place, why, gap] : empty_) {
+    const std::string text =
+        (place.line == 0 ? place.file : fmt::format("{}:{}", place.file, place.line)) + " " + why;
+    if (gap)
+      told(text + ": what it should hold was not measured", "launch-inconclusive", "uncovered");
+    else
+      told(text);
+  }
   if (duplicates_ > 0) told(rows(duplicates_) + " word for word the same as before: counted once");
   if (missing_ > 0) told(rows(missing_) + " without a value (empty or N/A): left out");
-  if (const auto names = never_measured(); !names.empty())
-    told(fmt::format("no value of {}{}", names.front(),
-                     names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : ""),
-         "launch-inconclusive");
+  add_never_measured(r);
+}
+
+void Builder::add_never_measured(results::Results& r) const {
+  std::map<std::int32_t, std::vector<std::string>> cases;  // by entity
+  for (const auto& [key, entity] : without_value_) {
+    const auto known = case_of_.find(key);
+    if (known == case_of_.end() || !cases_[known->second].row_of.contains(entity))
+      cases[entity].push_back(key);
+  }
+  const auto more = [](std::size_t n) { return n > 0 ? fmt::format(" and {} more", n) : ""; };
+  const auto told = [&](std::int32_t entity, const std::string& text) {
+    r.events.push_back({0, entity, "launch-inconclusive", text, "uncovered"});
+  };
+  std::size_t named = 0;
+  for (const auto& [entity, keys] : cases) {
+    if (++named > most_named) break;
+    told(entity, fmt::format("no value of {} in {}{}", entities_[static_cast<std::size_t>(entity)].name,
+                             keys.front(), more(keys.size() - 1)));
+  }
+  if (cases.size() > most_named)
+    told(-1, fmt::format("no value of {} more parts", cases.size() - most_named));
 }
 
 }  // namespace assay::imports

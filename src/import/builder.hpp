@@ -19,7 +19,7 @@ struct Value {
   std::string name, unit;  ///< unit of the closed list; the value is in it
   results::Better better = results::Better::none;
   results::Role role = results::Role::metric;
-  double value = 0;
+  double value = 0;  ///< results::not_taken where it is not known
 };
 
 /// What a sample is about: a node, a device of it, or the way from there to a second node or device.
@@ -65,8 +65,14 @@ class Builder {
 
   /// A row without a value. A part that has no other of that case makes the import incomplete.
   void count_missing(const Sample& sample);
+  /// A file or a test without any value, where `why` completes "FILE ...". Without any value of another file
+  /// finish() throws Error(data). With `gap`, nothing else tells what was not measured: the import is
+  /// incomplete.
+  void add_empty(const TextPosition& place, const std::string& why, bool gap = true);
+  /// A part that may have no sample at all.
+  void add_part(const Subject& subject, const TextPosition& place) { subject_row(subject, place); }
 
-  /// The results, complete but for the verdict.
+  /// The results, complete but for the verdict. Throws Error(data) where there is no sample.
   results::Results finish(const std::vector<std::string>& files);
 
   /// A name as the results file can hold it with suffixes: [a-z0-9_-], at most 68 characters; longer ones end
@@ -88,6 +94,7 @@ class Builder {
   struct Case {
     std::string suite, name, stage, kind, failure;
     std::int64_t retest = 0;
+    TextPosition place;  ///< of its first sample
     std::optional<std::int64_t> bytes;
     bool common_blocks = false;
     std::vector<Value> metrics;  ///< their values unused
@@ -112,8 +119,8 @@ class Builder {
   void set_times(results::Results& r);
   /// Counts and gaps, as events.
   void add_events(results::Results& r, std::size_t files) const;
-  /// Parts of which a case has rows without a value and no other.
-  std::vector<std::string> never_measured() const;
+  /// What tells of parts of which a case has rows without a value and no other.
+  void add_never_measured(results::Results& r) const;
   std::map<std::string, results::InventoryTable> inventory() const;
 
   std::string tool_;
@@ -124,6 +131,12 @@ class Builder {
   std::unordered_map<std::string, std::string> named_;  ///< what the text of a name was
   std::unordered_map<std::int32_t, std::map<std::string, std::string>> attributes_;
   std::vector<std::string> incomplete_;
+  struct Empty {
+    TextPosition place;
+    std::string why;
+    bool gap;
+  };
+  std::vector<Empty> empty_;
   std::size_t samples_ = 0, duplicates_ = 0, missing_ = 0;
   std::set<std::pair<std::string, std::int32_t>> without_value_;  ///< case and entity of rows without one
   std::size_t dated_ = 0;                                         ///< samples with a date

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -127,6 +128,12 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
         data.metrics[m].values[e * width + s - begin] = row.values[m][order[s]];
     }
   }
+  // Of a value that some samples lack, a gap says nothing.
+  for (std::size_t m = 0; m < c.metrics.size(); ++m)
+    if (std::ranges::any_of(rows, [&](const Row* row) {
+          return std::ranges::any_of(row->values[m], [](double v) { return std::isnan(v); });
+        }))
+      data.metrics[m].required = false;
   return data;
 }
 

@@ -2,12 +2,15 @@
 #include "import/csv.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.hpp"
 #include "import/text_file.hpp"
 
 namespace assay::imports {
 namespace {
+
+constexpr std::size_t most_fields = 10'000;
 
 char separator_of(std::string_view header) {
   for (const char c : {',', ';', '\t'})
@@ -34,7 +37,10 @@ bool CsvReader::field(std::string& out) {
     if (!rest_.empty() && rest_[0] != separator_ && rest_[0] != '\n' && rest_[0] != '\r')
       throw_usage("text after a closing quote");
   } else {
-    const std::size_t end = std::min({rest_.find(separator_), rest_.find('\n'), rest_.size()});
+    // One search: a line may be as long as the file.
+    const std::array ends{separator_, '\n'};
+    const std::size_t end =
+        std::min(rest_.find_first_of(std::string_view(ends.data(), ends.size())), rest_.size());
     out = trimmed(rest_.substr(0, end));
     rest_.remove_prefix(end);
   }
@@ -59,6 +65,7 @@ bool CsvReader::next(std::vector<std::string>& fields) {
   line_ = following_;
   std::size_t n = 0;
   for (bool more = true; more; ++n) {
+    if (n == most_fields) throw_usage("more than " + std::to_string(most_fields) + " fields");
     if (n == fields.size()) fields.emplace_back();
     more = field(fields[n]);
   }

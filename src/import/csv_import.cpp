@@ -14,6 +14,7 @@
 #include "import/csv.hpp"
 #include "import/import.hpp"
 #include "import/units.hpp"
+#include "results/text.hpp"
 
 namespace assay::imports {
 namespace {
@@ -65,6 +66,8 @@ Header read_header(const std::vector<std::string>& fields, const TextPosition& p
   static const std::set<std::string> meanings = {"node",     "device", "src",    "dst",   "metric",
                                                  "unit",     "better", "sample", "value", "time",
                                                  "clock_hz", "block",  "retest"};
+  constexpr std::size_t most_columns = 256;  // each attribute is a table of its own
+  if (fields.size() > most_columns) fail(place, fmt::format("more than {} columns", most_columns));
   Header header;
   header.width = fields.size();
   std::set<std::string> seen, bare_names;
@@ -148,6 +151,8 @@ class CsvImport {
       sample.subject.node = text(fields, "node");
       if (header_.has("device")) sample.subject.device = text(fields, "device");
     }
+    for (const auto& [column, name] : header_.attributes)
+      builder_.attribute(sample.subject, name, fields[column], place);
     if (is_missing(text(fields, "value"))) {
       builder_.count_missing(sample);
       return false;
@@ -157,8 +162,6 @@ class CsvImport {
     if (header_.has("block")) set_block(whole(fields, "block", place), place, sample);
     if (header_.has("time")) set_time(fields, place, sample);
     builder_.add(sample);
-    for (const auto& [column, name] : header_.attributes)
-      builder_.attribute(sample.subject, name, fields[column], place);
     return true;
   }
 
@@ -258,6 +261,15 @@ class CsvImport {
   std::map<std::string, UnitScale> scales_;
 };
 
+/// Two names of another encoding could become one.
+void check_utf8(const std::string& content, const std::string& file) {
+  if (results::clean_text(content) == content) return;
+  Lines lines(content);
+  for (std::string_view line; lines.next(line);)
+    if (results::clean_text(line) != line)
+      fail({file, lines.number()}, "is not UTF-8: convert the file (iconv)");
+}
+
 void import_one(Builder& builder, const InputFile& file, std::unordered_set<std::uint64_t>& seen) {
   const std::string content = read_whole(file);
   CsvReader reader(content);
@@ -269,12 +281,21 @@ void import_one(Builder& builder, const InputFile& file, std::unordered_set<std:
       fail({file.path().string(), reader.line()}, e.what());
     }
   };
-  if (!next()) fail({file.path().string(), 0}, "has no header");
+  const TextPosition whole{file.path().string(), 0};
+  if (content.empty()) return builder.add_empty(whole, "is empty");
+  check_utf8(content, whole.file);
+  if (!next()) return builder.add_empty(whole, "has no header");
   CsvImport rows(builder, read_header(fields, {file.path().string(), reader.line()}), file.path().string(),
                  seen);
-  bool any = false;
-  while (next()) any = rows.row(fields, reader.line()) || any;
-  if (!any) fail({file.path().string(), 0}, "has no samples");
+  bool any = false, any_row = false;
+  while (next()) {
+    // Spreadsheets leave lines of separators alone.
+    if (std::ranges::all_of(fields, &std::string::empty)) continue;
+    any_row = true;
+    any = rows.row(fields, reader.line()) || any;
+  }
+  // Rows without a value name the parts that lack one.
+  if (!any) builder.add_empty(whole, "has no samples", !any_row);
 }
 
 }  // namespace

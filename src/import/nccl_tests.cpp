@@ -19,31 +19,47 @@ using nccl::Run;
 using results::Better;
 using results::Role;
 
-void check(Run& run, const std::filesystem::path& file) {
-  if (run.devices.empty()) fail(run.place, "lacks the devices ('# Rank 0 ... on NODE device 0')");
-  if (run.lines.empty()) fail(run.place, "has no results");
-  if (run.operation.empty()) run.operation = nccl::operation_in(file.filename().string());
-  if (run.operation.empty()) run.operation = "collective";
+/// A table of tiny messages rounds to 0.00: nothing was measured there.
+bool measured(const Half& half) { return half.busbw > 0 || half.time_s > 0 || half.wrong.value_or(0) > 0; }
+
+/// The end of an output counts what its rows may not: where they show no wrong values, the last that was
+/// checked has them. Versions that print a deviation have no count in the rows of a good run.
+void settle_wrong(Run& run) {
+  if (!run.out_of_bounds) return;
+  Half* last = nullptr;
+  for (Line& line : run.lines)
+    for (Half& half : line.halves) {
+      if (half.wrong.value_or(0) > 0) return;
+      if (half.checked && *run.out_of_bounds == 0) half.wrong = 0;
+      if (measured(half) && (last == nullptr || half.checked || !last->checked)) last = &half;
+    }
+  if (*run.out_of_bounds > 0 && last != nullptr) last->wrong = run.out_of_bounds;
 }
 
-/// The runs of a file, one or several.
+constexpr const char* lacks_devices = "lacks the devices ('# Rank 0 ... on NODE device 0')";
+
+void check(Run& run, const std::filesystem::path& file) {
+  if (run.devices.empty()) fail(run.place, lacks_devices);
+  if (run.operation.empty()) run.operation = nccl::operation_in(file.filename().string());
+  if (run.operation.empty()) run.operation = "collective";
+  settle_wrong(run);
+}
+
+/// The runs of a file, one or several; none where it is empty.
 std::vector<Run> read_runs(const InputFile& input) {
   const std::string text = read_whole(input);
   const std::filesystem::path& file = input.path();
   const auto first = text.find_first_not_of(" \t\r\n");
-  const bool json = first != std::string::npos && text[first] == '{';
   std::vector<Run> runs;
-  if (json)
+  if (first == std::string::npos) return runs;
+  if (text[first] == '{')
     runs.push_back(nccl::read_json(text, file.string()));
   else
     runs = nccl::read_text(text, file.string());
+  if (runs.size() == 1) runs.front().place = {file.string(), 0};
   // One that stopped before its first row hides no other.
-  for (Run& run : runs) {
-    if (runs.size() == 1) run.place = {file.string(), 0};
-    if (runs.size() == 1 || !run.lines.empty()) check(run, file);
-  }
-  if (std::ranges::all_of(runs, [](const Run& run) { return run.lines.empty(); }))
-    fail({file.string(), 0}, "has no results");
+  for (Run& run : runs)
+    if (!run.lines.empty()) check(run, file);
   return runs;
 }
 
@@ -59,16 +75,12 @@ std::vector<Sample> samples_of(const Half& half, bool errors) {
     s.values = {{"busbw", "B/s", Better::higher, Role::metric, half.busbw * scale},
                 {"duration", "s", Better::lower, Role::metric, time},
                 {"algbw", "B/s", Better::higher, Role::covariate, half.algbw * scale}};
-    if (errors) s.values.push_back({"errors", "count", Better::lower, Role::metric, half.wrong.value_or(0)});
+    // They are of all iterations together.
+    const double wrong = samples.empty() ? half.wrong.value_or(results::not_taken) : 0;
+    if (errors) s.values.push_back({"errors", "count", Better::lower, Role::metric, wrong});
     samples.push_back(std::move(s));
   }
   return samples;
-}
-
-std::string case_of(const Run& run, const Line& line, const Half& half) {
-  const std::string text = fmt::format("{}-{}-{}-{}-r{}{}", run.operation, line.type, line.redop, line.bytes,
-                                       run.devices.size(), half.in_place ? "-in" : "");
-  return Builder::case_name(text);
 }
 
 std::set<std::string> nodes_of(const Run& run) {
@@ -77,18 +89,30 @@ std::set<std::string> nodes_of(const Run& run) {
   return nodes;
 }
 
-/// A table of tiny messages rounds to 0.00: nothing was measured there.
-bool measured(const Half& half) { return half.busbw > 0 || half.time_s > 0; }
+/// What is not alike is no sample of the same case.
+std::string case_of(const Run& run, const Line& line, const Half& half) {
+  std::set<std::int64_t> groups;
+  for (const auto& d : run.devices) groups.insert(d.group);
+  std::string text =
+      fmt::format("{}-{}-{}-{}-r{}", run.operation, line.type, line.redop, line.bytes, run.devices.size());
+  if (const auto nodes = nodes_of(run).size(); nodes > 1) text += fmt::format("-n{}", nodes);
+  if (groups.size() > 1) text += fmt::format("-g{}", groups.size());
+  if (run.graph) text += "-graph";
+  if (run.cpu_time) text += "-cpu";
+  return Builder::case_name(text + (half.in_place ? "-in" : ""));
+}
 
 class NcclImport {
  public:
   /// `runs` are all that there will be.
   explicit NcclImport(const std::vector<Run>& runs) {
     for (const Run& run : runs) {
-      if (nodes_of(run).size() < 2) continue;
+      const bool one_node = nodes_of(run).size() < 2;
       for (const Line& line : run.lines)
-        for (const Half& half : line.halves)
-          if (measured(half)) groups_[case_of(run, line, half)].try_emplace(members_of(run), 0);
+        for (const Half& half : line.halves) {
+          if (one_node && half.wrong) counted_.insert(case_of(run, line, half));
+          if (!one_node && measured(half)) groups_[case_of(run, line, half)].try_emplace(members_of(run), 0);
+        }
     }
     for (auto& [name, groups] : groups_) {
       double number = 0;
@@ -96,12 +120,13 @@ class NcclImport {
     }
   }
 
+  void add_empty(const InputFile& file) { builder_.add_empty({file.path().string(), 0}, "is empty"); }
+
   void add(const Run& run, int number) {
-    if (run.lines.empty()) {
-      builder_.incomplete(
-          fmt::format("{}:{}: a test without results: it was stopped", run.place.file, run.place.line));
-      return;
-    }
+    for (const auto& d : run.devices) builder_.add_part({d.node, d.device, "", ""}, run.place);
+    if (run.cut) return builder_.add_empty(run.place, "ends in the middle of its JSON");
+    if (run.lines.empty())
+      return builder_.add_empty(run.place, run.devices.empty() ? lacks_devices : "has no results");
     const auto nodes = nodes_of(run);
     for (const auto& d : run.devices)
       builder_.attribute({d.node, d.device, "", ""}, "model", d.model, run.lines.front().place);
@@ -125,7 +150,7 @@ class NcclImport {
     const bool one_node = nodes.size() == 1;
     if (!measured(half)) return;
     const std::string name = case_of(run, line, half);
-    for (Sample& sample : samples_of(half, one_node && half.wrong.has_value())) {
+    for (Sample& sample : samples_of(half, one_node && counted_.contains(name))) {
       sample.name = name;
       sample.stage = "node-local";
       sample.place = line.place;
@@ -162,19 +187,24 @@ class NcclImport {
 
   Builder builder_{"nccl-tests"};
   std::map<std::string, std::map<std::string, double>> groups_;  ///< by case, numbers by members
+  std::set<std::string> counted_;                                ///< cases of one node with wrong values or 0
 };
 
 }  // namespace
 
 results::Results import_nccl_tests(const std::vector<InputFile>& files) {
   std::vector<Run> runs;
+  std::vector<InputFile> empty;
   std::vector<std::string> names;
   for (const auto& file : files) {
-    for (Run& run : read_runs(file)) runs.push_back(std::move(run));
+    auto of_file = read_runs(file);
+    if (of_file.empty()) empty.push_back(file);
+    for (Run& run : of_file) runs.push_back(std::move(run));
     names.push_back(file.path().string());
   }
   NcclImport import(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) import.add(runs[i], static_cast<int>(i));
+  for (const auto& file : empty) import.add_empty(file);
   return import.finish(names);
 }
 

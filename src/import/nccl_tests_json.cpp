@@ -4,6 +4,7 @@
 // ..., "out_of_place": {"time": us, "alg_bw": GB/s, "bus_bw": GB/s, "nwrong": n}, "in_place": {...}}]}.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -35,10 +36,14 @@ class JsonRun {
     const Json* devices = config == nullptr ? nullptr : member(*config, "devices");
     if (devices != nullptr && devices->is_array())
       for (const Json& device : *devices) read_device(device);
+    if (config != nullptr) read_config(*config);
     const Json* results = member(root_, "results");
-    if (results == nullptr || !results->is_array())
+    // A test that stops before its results has what comes before them.
+    if ((results == nullptr || !results->is_array()) && member(root_, "nccl_version") == nullptr)
       fail({file_, 0}, "is no output of nccl-tests (no list 'results')");
-    for (const Json& result : *results) read_line(result);
+    if (results != nullptr)
+      for (const Json& result : *results) read_line(result);
+    read_end();
     return std::move(run_);
   }
 
@@ -64,9 +69,56 @@ class JsonRun {
 
   void read_device(const Json& device) {
     RankDevice out{text(device, "hostname"), text(device, "device"), text(device, "device_info")};
+    out.rank = whole(device, "rank", -1);
+    out.group = whole(device, "group", 0);
     if (out.node.empty() || out.device.empty())
       fail({file_, 0}, fmt::format("devices[{}]: hostname or device is missing", run_.devices.size()));
     run_.devices.push_back(std::move(out));
+  }
+
+  /// What is absent or no whole number from 0 is `otherwise`.
+  static std::int64_t whole(const Json& object, const char* name, std::int64_t otherwise) {
+    constexpr double most = 1e9;
+    const Json* value = member(object, name);
+    const bool good = value != nullptr && value->is_number_integer() && value->get<double>() >= 0 &&
+                      value->get<double>() <= most;
+    return good ? value->get<std::int64_t>() : otherwise;
+  }
+
+  void read_config(const Json& config) {
+    run_.graph = whole(config, "graph", 0) > 0;
+    add_unlisted(whole(config, "nthreads", 0) * whole(config, "ngpus", 0));
+  }
+
+  /// Of a process with several devices the list has the first one. They have numbers that follow each other.
+  void add_unlisted(std::int64_t of_process) {
+    constexpr std::int64_t most = 1024;
+    if (of_process < 2 || of_process > most) return;
+    std::vector<RankDevice> all;
+    for (std::size_t i = 0; i < run_.devices.size(); ++i) {
+      const RankDevice& first = run_.devices[i];
+      std::int64_t number = 0;
+      const bool last = i + 1 == run_.devices.size();
+      const bool alone = first.rank >= 0 && first.rank % of_process == 0 &&
+                         (last || run_.devices[i + 1].rank == first.rank + of_process);
+      if (!alone || !parse_whole(first.device, number) || number < 0 || number > most) return;
+      for (std::int64_t k = 0; k < of_process; ++k) {
+        all.push_back(first);
+        all.back().rank = first.rank + k;
+        all.back().device = std::to_string(number + k);
+      }
+    }
+    run_.devices = std::move(all);
+  }
+
+  /// What stands behind the results of a test that was not stopped.
+  void read_end() {
+    const Json* bounds = member(root_, "out_of_bounds");
+    run_.ended = bounds != nullptr;
+    const Json* count = bounds == nullptr ? nullptr : member(*bounds, "count");
+    if (count == nullptr || !count->is_number()) return;
+    run_.out_of_bounds = count->get<double>();
+    if (text(*bounds, "okay") == "false") run_.out_of_bounds = std::max(*run_.out_of_bounds, 1.0);
   }
 
   Half read_half(const Json& body, const Json* iterations, bool in_place) const {
@@ -75,7 +127,8 @@ class JsonRun {
     half.time_s = number(body, member(body, "time") != nullptr ? "time" : "cpu_time") * 1e-6;
     half.algbw = number(body, "alg_bw") * 1e9;
     half.busbw = number(body, "bus_bw") * 1e9;
-    if (member(body, "nwrong") != nullptr) half.wrong = number(body, "nwrong");
+    half.checked = member(body, "nwrong") != nullptr;
+    if (half.checked) half.wrong = number(body, "nwrong");
     const Json* times = iterations == nullptr ? nullptr : member(*iterations, "times_us");
     if (times == nullptr || !times->is_array()) return half;
     for (const Json& time : *times) {
@@ -83,6 +136,12 @@ class JsonRun {
       half.times_s.push_back(time.get<double>() * 1e-6);
     }
     return half;
+  }
+
+  static bool is_cpu_time(const Json& result) {
+    const Json *out = member(result, "out_of_place"), *in = member(result, "in_place");
+    return (out != nullptr && member(*out, "cpu_time") != nullptr) ||
+           (in != nullptr && member(*in, "cpu_time") != nullptr);
   }
 
   void read_line(const Json& result) {
@@ -99,6 +158,7 @@ class JsonRun {
       line.halves.push_back(read_half(
           *body, member(result, in_place ? "in_place_per_iter" : "out_of_place_per_iter"), in_place));
     }
+    run_.cpu_time = run_.cpu_time || is_cpu_time(result);
     if (line.halves.empty()) wrong("neither out_of_place nor in_place is there");
     run_.lines.push_back(std::move(line));
   }
@@ -121,6 +181,11 @@ Run read_json(const std::string& text, const std::string& file) {
   try {
     root = Json::parse(text, shallow);
   } catch (const Json::parse_error& e) {
+    if (!deep && e.byte > text.size()) {
+      Run run;
+      run.cut = true;
+      return run;
+    }
     std::size_t line = 1;
     for (std::size_t i = 0; i < e.byte && i < text.size(); ++i) line += text[i] == '\n' ? 1 : 0;
     fail({file, line}, "is no JSON");

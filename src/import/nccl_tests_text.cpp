@@ -16,12 +16,13 @@ namespace {
 bool read_device(std::string_view line, RankDevice& out) {
   const auto parts = words(line);
   const auto at = [&](const char* word) { return std::find(parts.begin(), parts.end(), word); };
-  const auto on = at("on"), device = at("device");
+  const auto on = at("on"), device = at("device"), group = at("Group");
   if (parts.size() < 4 || parts[0] != "#" || parts[1] != "Rank" || on == parts.end() || device == parts.end())
     return false;
   if (on + 1 == parts.end() || device + 1 == parts.end()) return false;
   out.node = *(on + 1);
   out.device = *(device + 1);
+  if (group != parts.end() && group + 1 != parts.end()) parse_whole(*(group + 1), out.group);
   const auto bracket = line.find(']');
   out.model = bracket == std::string_view::npos ? "" : std::string(trimmed(line.substr(bracket + 1)));
   return true;
@@ -36,6 +37,7 @@ struct Columns {
   /// `error` of versions before 2.13 is the largest deviation, which rounding leaves above 0: their last line
   /// tells how many values are out of bounds.
   bool counts_wrong = true;
+  bool cpu_time = false;  ///< until the call returned
 };
 
 bool read_columns(std::string_view line, Columns& out) {
@@ -47,6 +49,7 @@ bool read_columns(std::string_view line, Columns& out) {
   out.lead = times[0] - 1;
   out.in_place = times.size() > 1;
   out.width = (out.in_place ? times[1] : parts.size()) - times[0];
+  out.cpu_time = parts[times[0]] == "cputime";
   out.counts_wrong = times[0] + 3 < parts.size() && parts[times[0] + 3] == "#wrong";
   return true;
 }
@@ -64,7 +67,8 @@ Half read_half(const std::vector<std::string_view>& parts, std::size_t at, const
   half.time_s = number(at, "time") * 1e-6;
   half.algbw = number(at + 1, "algbw") * 1e9;
   half.busbw = number(at + 2, "busbw") * 1e9;
-  if (columns.counts_wrong && parts[at + 3] != "N/A") half.wrong = number(at + 3, "#wrong");
+  half.checked = parts[at + 3] != "N/A";
+  if (columns.counts_wrong && half.checked) half.wrong = number(at + 3, "#wrong");
   return half;
 }
 
@@ -106,26 +110,16 @@ void sharpen(Run& run) {
       }
 }
 
-/// "# Out of bounds values : 12 FAILED": how many, 0 of a good run.
-double out_of_bounds(std::string_view content) {
+/// "# Out of bounds values : 12 FAILED": how many, 0 of a good run; nothing of another line.
+std::optional<double> out_of_bounds(std::string_view content) {
   constexpr std::string_view title = "Out of bounds values";
   const auto at = content.find(title);
-  if (at == std::string_view::npos || content.find("FAILED") == std::string_view::npos) return 0;
+  if (at == std::string_view::npos) return std::nullopt;
+  if (!holds(content, "FAILED")) return 0;
   double values = 0;
   for (const auto& word : words(content.substr(at + title.size())))
     if (parse_number(word, values)) break;
   return std::max(values, 1.0);
-}
-
-/// The number that `srun -l` puts before every line of a task, taken off; -1 where there is none.
-std::int64_t take_label(std::string_view& line) {
-  const std::string_view text = trimmed(line);
-  const auto colon = text.find(": ");
-  std::int64_t label = -1;
-  if (colon == std::string_view::npos || colon > 9 || !parse_whole(text.substr(0, colon), label) || label < 0)
-    return -1;
-  line = text.substr(colon + 2);
-  return label;
 }
 
 /// What the first lines of a run say, whatever the version.
@@ -133,6 +127,15 @@ bool is_header(std::string_view content) {
   return content.starts_with('#') &&
          (holds(content, "nThread ") || holds(content, "Using devices") ||
           holds(content, "Collective test starting:") || holds(content, "nccl-tests version"));
+}
+
+/// "# nThread 1 ... graph: 4": how often a captured graph was launched, 0 where none was.
+std::int64_t graph_of(std::string_view content) {
+  const auto parts = words(content);
+  const auto at = std::find(parts.begin(), parts.end(), "graph:");
+  std::int64_t launches = 0;
+  if (at == parts.end() || at + 1 == parts.end() || !parse_whole(*(at + 1), launches)) return 0;
+  return launches;
 }
 
 struct TextLine {
@@ -185,7 +188,7 @@ class TextReader {
 
   std::vector<Run> finish() {
     close();
-    if (!any_table_)
+    if (!any_header_)
       fail({file_, 0}, "is no output of nccl-tests (no line '# size count type ... time algbw busbw')");
     return std::move(runs_);
   }
@@ -194,24 +197,23 @@ class TextReader {
   void comment(std::string_view content) {
     RankDevice device;
     if (read_device(content, device)) run_.devices.push_back(std::move(device));
-    if (read_columns(content, columns_)) any_table_ = table_ = true;
+    if (is_header(content)) any_header_ = true;
+    if (read_columns(content, columns_)) {
+      any_header_ = table_ = true;
+      run_.cpu_time = columns_.cpu_time;
+    }
+    if (graph_of(content) > 0) run_.graph = true;
     if (holds(content, "Avg bus bandwidth")) run_.ended = true;
-    wrong_ = std::max(wrong_, out_of_bounds(content));
+    if (const auto wrong = out_of_bounds(content))
+      run_.out_of_bounds = std::max(run_.out_of_bounds.value_or(0), *wrong);
     if (holds(content, "Collective test starting:")) run_.operation = operation_in(std::string(content));
   }
 
   void close() {
     sharpen(run_);
-    // The rows that show them may be missing: then the last that is there has them.
-    for (const Line& line : run_.lines)
-      for (const Half& half : line.halves)
-        if (half.wrong.value_or(0) > 0) wrong_ = 0;
-    if (wrong_ > 0 && !run_.lines.empty() && !run_.lines.back().halves.empty())
-      run_.lines.back().halves.back().wrong = wrong_;
     runs_.push_back(std::move(run_));
     run_ = fresh();
     table_ = options_ = false;
-    wrong_ = 0;
   }
 
   static Run fresh() {
@@ -225,8 +227,7 @@ class TextReader {
   Run run_ = fresh();
   Columns columns_;
   bool options_ = false;  ///< of this run were printed
-  bool table_ = false, any_table_ = false;
-  double wrong_ = 0;
+  bool table_ = false, any_header_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +17,11 @@ struct TextPosition {
   std::size_t line = 0;
 };
 
-/// Throws Error(data) "FILE:LINE: message", or "FILE: message" without a line.
+/// Throws Error(data) "FILE:LINE: message", or "FILE: message" without a line. A long message is cut.
 [[noreturn]] void fail(const TextPosition& place, const std::string& message);
 
-/// The whole text of a file without a byte-order mark. Throws Error(data) when it cannot be read or holds NUL
-/// bytes.
+/// The whole text of a file without a byte-order mark; empty where there is nothing but white space. Throws
+/// Error(data) when it cannot be read, is compressed or holds NUL bytes.
 std::string read_whole(const InputFile& file);
 
 /// The text line by line, numbered from 1, without line ends.
@@ -34,6 +35,9 @@ class Lines {
   std::string_view rest_;
   std::size_t number_ = 0;
 };
+
+/// The number that `srun -l` puts before every line of a task, taken off; -1 where there is none.
+std::int64_t take_label(std::string_view& line);
 
 std::string_view trimmed(std::string_view text);
 bool holds(std::string_view text, std::string_view part);

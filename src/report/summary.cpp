@@ -236,6 +236,16 @@ std::string reasons_text(const VerdictData& verdict, std::size_t width, std::siz
   return out;
 }
 
+/// Of a run, or of the files that were judged together: "at most 2.4 % over 4 files".
+std::string wrong_fail_words(const VerdictData& verdict) {
+  const double percent = 100 * verdict.false_alarm_rate;
+  // Two digits of it, without an exponent.
+  const std::string rate = percent < 99.5 ? fmt::format("{:.2g}", percent) : "100";
+  const auto files = verdict.inputs.find("files");
+  return fmt::format("at most {} % {}", rate,
+                     files != verdict.inputs.end() ? "over " + plural(files->size(), "file") : "per run");
+}
+
 std::string coverage_text(const VerdictData& verdict, std::size_t width) {
   const auto& a = verdict.accounting;
   std::string out =
@@ -244,11 +254,10 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
            width, 2);
   out += wrap("values compared with: " + verdict.basis, width, 2);
   if (verdict.false_alarm_rate > 0)
-    out += wrap(
-        fmt::format("chance of a wrong FAIL on healthy hardware: at most {:.2g} % per run (calculated, of "
-                    "comparisons with peers; limits are not counted)",
-                    100 * verdict.false_alarm_rate),
-        width, 2);
+    out += wrap(fmt::format("chance of a wrong FAIL on healthy hardware: {} (calculated, of comparisons with "
+                            "peers; limits are not counted)",
+                            wrong_fail_words(verdict)),
+                width, 2);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "results/file_io.hpp"
+#include "results/schema.hpp"
 #include "results/writer.hpp"
 
 namespace assay::results {
@@ -43,17 +44,31 @@ void merge_into(const Path& merged, const Path& partial, PartialReader& reader) 
   }
 }
 
+/// The first thing that keeps readers from using a file; empty where there is none.
+std::string first_problem(const Path& file) {
+  try {
+    const auto problems = check_file(file);
+    return problems.empty() ? "" : problems.front();
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 Recovered recover(const Path& partial, const Path& file, bool force) {
   const Path out = target_of(file);
   const h5::Quiet quiet;
   const TakeOverLock lock(partial);  // a run that resumed meanwhile would lose its directory
-  const auto owner = read_owner(partial);
-  if (owner && !(*owner == this_process(owner->run_id))) check_abandoned(partial, *owner);
+  const auto abandoned_owner = [&partial] {
+    auto found = read_owner(partial);
+    if (found && !(*found == this_process(found->run_id))) check_abandoned(partial, *found);
+    return found;
+  };
+  const auto former = abandoned_owner();
   PartialReader reader(partial, Trust::others);
-  if (owner && !read_owner(partial))
-    throw Error(ErrorKind::data, partial.string() + ": its run has ended and removed it");
+  const auto owner = abandoned_owner();  // of a run that has just made its directory
+  if (former && !owner) throw Error(ErrorKind::data, partial.string() + ": its run has ended and removed it");
   check_replaceable(out, force);
   {
     const Workplace workplace(out);
@@ -61,10 +76,11 @@ Recovered recover(const Path& partial, const Path& file, bool force) {
     merge_into(merged, partial, reader);
     publish(merged, out, force);
   }
+  const Recovered made{reader.skipped_cases, reader.damaged, first_problem(out)};
   // What could not be read stays for inspection. Where the file system has no locks the owner may have
   // changed.
-  if (!reader.damaged && read_owner(partial) == owner) remove_partial(partial);
-  return {reader.skipped_cases, reader.damaged};
+  if (made.complete() && read_owner(partial) == owner) remove_partial(partial);
+  return made;
 }
 
 }  // namespace assay::results

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text as the results file can hold it. Private to src/results.
+// Text as the results file can hold it. For src/results and what reads texts of others into results.
 #pragma once
 
 #include <string>

@@ -105,10 +105,13 @@ void check_no_partial(const std::filesystem::path& file);
 struct Recovered {
   std::size_t skipped_cases = 0;
   bool damaged = false;  ///< cases, or parts of a case or events, could not be read
+  std::string problem;   ///< of the file, read back and compared with the schema; empty: none
+
+  bool complete() const noexcept { return !damaged && problem.empty(); }
 };
 
-/// Makes `out` from a partial directory, which stays where some of it could not be read. Nothing is lost if
-/// it fails. Throws Error(data) or Error(io).
+/// Makes `out` from a partial directory, which stays where some of it could not be read or `out` does not
+/// pass the check of the schema. Nothing is lost if it fails. Throws Error(data) or Error(io).
 Recovered recover(const std::filesystem::path& partial, const std::filesystem::path& out, bool force);
 
 }  // namespace assay::results

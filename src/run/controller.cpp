@@ -130,6 +130,8 @@ class RunController final : public supervisor::Controller {
       return {static_cast<int>(decision.index), c.deadline_s, false, to_text(order)};
     }
     progress_->clear();
+    for (const std::string& what : retests_.left_out())
+      if (lost_why_.empty()) event("unconfirmed", "no time left in the budget to confirm " + what, -1);
     const bool more = segment_ < config_.segments() && lost_why_.empty();
     if (more) ++segment_;
     return {-1, 0, more};
@@ -333,14 +335,12 @@ class RunController final : public supervisor::Controller {
       schedule_.was_judged(now_s() - begin_s);
       return schedule_.retest_seconds(elapsed_s()).value_or(0);
     };
-    auto ask = retests_.ask(results, options_of(results), plan_, topology_, *entities_, left_s);
-    for (const std::string& what : ask.left_out)
-      event("unconfirmed", "no time left in the budget to confirm " + what, -1);
-    for (Case& c : ask.cases) {
+    auto cases = retests_.ask(results, options_of(results), plan_, topology_, *entities_, left_s);
+    for (Case& c : cases) {
       event("confirming", "retest of suspects: " + c.path(), -1);
       plan_.cases.push_back(std::move(c));
     }
-    return !ask.cases.empty();
+    return !cases.empty();
   }
 
   /// An injected fault that did not occur proves nothing. Faults of a lost rank have most likely ended

@@ -160,11 +160,12 @@ void join_visits(CaseRecord& record) {
   record.rows_ = std::move(joined);
 }
 
-RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const verdict::Options& options,
-                                      const Plan& plan, const Topology& topology, const EntityTable& entities,
-                                      const std::function<double()>& left_s) {
-  Ask out;
+std::vector<Case> RetestPlanner::ask(const results::Results& results, const verdict::Options& options,
+                                     const Plan& plan, const Topology& topology, const EntityTable& entities,
+                                     const std::function<double()>& left_s) {
+  std::vector<Case> out;
   if (rounds_++ >= rounds_at_most) return out;
+  left_out_.clear();
   const auto wanted = verdict::retests(results, options);
   double rest_s = left_s();
   for (const verdict::Retest& retest : wanted) {
@@ -173,12 +174,12 @@ RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const ver
     if (asked_.contains(name)) continue;
     Case c = retest_case(plan, std::move(order), topology, entities);
     if (c.expected_s() > rest_s) {
-      out.left_out.push_back(fmt::format("{}/{} ({})", retest.suite, retest.name, retest.metric));
+      left_out_.insert(fmt::format("{}/{} ({})", retest.suite, retest.name, retest.metric));
       continue;
     }
     asked_.insert(name);
     rest_s -= c.expected_s();
-    out.cases.push_back(std::move(c));
+    out.push_back(std::move(c));
   }
   return out;
 }

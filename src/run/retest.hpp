@@ -45,18 +45,20 @@ void join_visits(CaseRecord& record);
 /// Which cases to measure again, once everything planned has been measured.
 class RetestPlanner {
  public:
-  struct Ask {
-    std::vector<Case> cases;            ///< to run now, in this order
-    std::vector<std::string> left_out;  ///< "suite/case (metric)" that would not fit the time that is left
-  };
-  /// Judges the measured cases and returns new retests that take at most `left_s()` seconds, which is called
-  /// when they are judged; none after `rounds_at_most` calls.
-  Ask ask(const results::Results& results, const verdict::Options& options, const Plan& plan,
-          const Topology& topology, const EntityTable& entities, const std::function<double()>& left_s);
+  /// Judges the measured cases and returns new retests, to run now in this order, that take at most
+  /// `left_s()` seconds, which is called when they are judged; none after `rounds_at_most` calls.
+  std::vector<Case> ask(const results::Results& results, const verdict::Options& options, const Plan& plan,
+                        const Topology& topology, const EntityTable& entities,
+                        const std::function<double()>& left_s);
   static constexpr int rounds_at_most = 3;
+
+  /// "suite/case (metric)" of what is suspected in the end and was not measured again, since it would not
+  /// have fitted the time that was left.
+  const std::set<std::string>& left_out() const noexcept { return left_out_; }
 
  private:
   std::set<std::string> asked_;
+  std::set<std::string> left_out_;  ///< as of the last judgement: later ones may have more time
   int rounds_ = 0;
 };
 

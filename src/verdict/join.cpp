@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <set>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "base/exit_code.hpp"
+#include "results/entity_tree.hpp"
 #include "verdict/drift.hpp"
 
 namespace assay::verdict {
@@ -63,6 +65,8 @@ std::string first_files(const std::vector<std::string>& files) {
   return files.size() > 3 ? text + " and " + std::to_string(files.size() - 3) + " more" : text;
 }
 
+std::string files_words(std::size_t n) { return std::to_string(n) + (n == 1 ? " file" : " files"); }
+
 int exit_of(const std::string& state, bool strict) {
   const ExitCode code = state == "FAIL"   ? ExitCode::fail
                         : state == "WARN" ? (strict ? ExitCode::warn : ExitCode::pass)
@@ -101,20 +105,54 @@ void Join::take_entities(const results::Results& results, const results::Verdict
   }
 }
 
-void Join::take_findings(const std::string& file, const std::vector<results::Finding>& findings) {
+void Join::take_findings(const std::string& file, const results::VerdictData& verdict) {
+  const std::set<std::string_view> reasons(verdict.reasons.begin(), verdict.reasons.end());
   std::map<std::string, std::size_t> told;  // of this file, by key
-  for (const results::Finding& f : findings) {
+  for (const results::Finding& f : verdict.findings) {
+    // The reasons of a file name a warning where it is WARN for it, or INCONCLUSIVE.
+    const bool open = f.severity == "WARN" && verdict.state != "WARN" && reasons.contains(f.text);
     const std::string key = key_of(f);
     auto& known = known_findings_[key];
     const std::size_t earlier = told[key]++;
     if (earlier < known.size()) {
       merge(findings_[known[earlier]], f, file);
+      findings_[known[earlier]].open |= open;
       continue;
     }
     known.push_back(findings_.size());
-    findings_.push_back({f, {file}});
+    findings_.push_back({f, {file}, open});
     findings_.back().finding.evidence = file + ":" + f.evidence;
   }
+}
+
+/// A verdict has its basis in words only: "limits 4, peers only 8".
+void Join::take_basis(const std::string& basis) {
+  for (std::size_t begin = 0; begin < basis.size();) {
+    const std::size_t end = std::min(basis.find(", ", begin), basis.size());
+    const std::string part = basis.substr(begin, end - begin);
+    begin = end + 2;
+    const std::size_t digits = part.find_first_of("0123456789");
+    if (digits == std::string::npos || digits < 2) continue;
+    std::uint64_t count = 0;
+    std::from_chars(part.data() + digits, part.data() + part.size(), count);
+    const std::string name = part.substr(0, digits - 1);
+    const auto at = std::ranges::find(basis_, name, &std::pair<std::string, std::uint64_t>::first);
+    if (at == basis_.end())
+      basis_.emplace_back(name, count);
+    else
+      at->second += count;
+  }
+}
+
+std::string Join::basis() const {
+  std::string text;
+  bool compared = false;
+  for (const auto& [name, count] : basis_) {
+    text += name + " " + std::to_string(count) + ", ";
+    compared = compared || (count > 0 && name != "nothing" && name != "left out");
+  }
+  if (!text.empty() && !compared) text.insert(text.size() - 2, " (checks and counters only)");
+  return text + "in " + files_words(runs_.size()) + (runs_.size() == 1 ? "" : " judged together");
 }
 
 void Join::merge(Merged& known, const results::Finding& f, const std::string& file) {
@@ -135,7 +173,6 @@ void Join::add(const std::string& file, const results::Results& results,
                const results::VerdictData& verdict) {
   if (runs_.empty()) {
     results_.info = results.info;
-    verdict_.false_alarm_rate = 0;
     verdict_.inputs = verdict.inputs;
   }
   const auto count = [&](const char* severity) {
@@ -148,46 +185,103 @@ void Join::add(const std::string& file, const results::Results& results,
   results_.info.ended = std::max(results_.info.ended, results.info.ended);
   results_.info.injected = results_.info.injected || results.info.injected;
   if (verdict_.state.empty() || worse(verdict.state, verdict_.state)) verdict_.state = verdict.state;
-  verdict_.false_alarm_rate += verdict.false_alarm_rate;
+  log_none_wrong_ += std::log1p(-std::clamp(verdict.false_alarm_rate, 0.0, 1.0));
+  verdict_.false_alarm_rate = 0 - std::expm1(log_none_wrong_);  // of no chance 0, not -0
+  take_basis(verdict.basis);
   std::set<std::string_view> told;  // findings are taken below
   for (const auto& f : verdict.findings) told.insert(f.text);
   for (const std::string& reason : verdict.reasons)
     if (!told.contains(reason)) verdict_.reasons.push_back(file + ": " + reason);
   verdict::add(verdict_.accounting, verdict.accounting);
   take_entities(results, verdict);
-  take_findings(file, verdict.findings);
+  take_findings(file, verdict);
   segments_.push_back(snapshot_of(results, file));
+}
+
+void Join::leave_out(const std::string& file, const std::string& same_as) {
+  left_out_[same_as].push_back(file);
+}
+
+/// One for each run that several files hold.
+void Join::add_left_out(results::VerdictData& v) const {
+  for (const auto& [counted, files] : left_out_) {
+    const bool one = files.size() == 1;
+    results::Finding f;
+    f.severity = "INFO";
+    f.claim = "fact";
+    f.kind = "duplicate";
+    f.level = f.name = "cluster";
+    f.evidence = files.front();
+    f.text = first_files(files) + (one ? " holds" : " hold") + " the same run as " + counted + " and " +
+             (one ? "is" : "are") + " not counted";
+    v.findings.push_back(std::move(f));
+  }
+}
+
+std::vector<Snapshot> Join::segments() const {
+  auto segments = segments_;
+  std::ranges::stable_sort(segments, {}, [](const Snapshot& s) { return s.source.started; });
+  return segments;
+}
+
+/// Of the file from which on it drifts: the direction of its metric, and where its values are.
+void Join::locate(results::Finding& drift) const {
+  for (const Snapshot& segment : segments_) {
+    if (segment.source.started != drift.since) continue;
+    const auto s = std::ranges::find(segment.series, drift.metric, &SnapshotSeries::full);
+    if (s == segment.series.end()) continue;
+    drift.better = to_string(s->higher_is_better ? results::Better::higher : results::Better::lower);
+    drift.evidence = segment.source.file + ":/cases/" + s->suite + "/" + s->name + "/" + s->metric;
+    return;
+  }
+}
+
+void Join::add_drift(results::VerdictData& v) const {
+  auto states = states_;
+  const auto warn = [&](std::int32_t row, const std::string& reason) {
+    if (row < 0) return;
+    const auto [at, added] = states.try_emplace(row, results::EntityState{row, "WARN", reason});
+    if (!added && worse("WARN", at->second.state)) at->second = {row, "WARN", reason};
+  };
+  for (auto& drift : drift_over(segments_)) {
+    locate(drift.finding);
+    if (const auto row = rows_.find(drift.part); row != rows_.end()) {
+      warn(row->second, drift.finding.text);
+      warn(results::node_above(results_.entities, row->second), drift.finding.text);
+    }
+    if (worse("WARN", v.state)) v.state = "WARN";
+    v.findings.push_back(std::move(drift.finding));
+  }
+  for (const auto& [row, state] : states) v.entities.push_back(state);
 }
 
 results::VerdictData Join::verdict(bool strict) const {
   if (runs_.empty()) throw Error(ErrorKind::internal, "no results file was joined");
   results::VerdictData v = verdict_;
-  v.exit_code = exit_of(v.state, strict);
-  v.basis = std::to_string(runs_.size()) + (runs_.size() == 1 ? " file" : " files judged together");
+  v.basis = basis();
   std::vector<std::string> files;
   for (const JoinedRun& run : runs_) files.push_back(run.file);
   v.inputs["files"] = files;
+  std::vector<std::string> open;
   for (const Merged& m : findings_) {
     v.findings.push_back(m.finding);
-    v.findings.back().text += " (in " + std::to_string(m.files.size()) + " of " +
-                              std::to_string(runs_.size()) + (runs_.size() == 1 ? " file: " : " files: ") +
-                              first_files(m.files) + ")";
+    v.findings.back().text += " (in " + std::to_string(m.files.size()) + " of " + files_words(runs_.size()) +
+                              ": " + first_files(m.files) + ")";
+    if (m.open && m.finding.severity == "WARN") open.push_back(v.findings.back().text);
   }
-  auto states = states_;
-  for (auto& drift : drift_over(segments_)) {
-    const auto row = rows_.find(drift.part);
-    if (row != rows_.end()) {
-      auto& state = states[row->second];
-      state.entity = row->second;
-      if (worse("WARN", state.state)) state = {row->second, "WARN", drift.finding.text};
-    }
-    if (worse("WARN", v.state)) v.state = "WARN";
-    v.findings.push_back(std::move(drift.finding));
-  }
+  add_drift(v);
+  add_left_out(v);
   v.exit_code = exit_of(v.state, strict);
   std::stable_sort(v.findings.begin(), v.findings.end(),
                    [](const auto& a, const auto& b) { return worse(a.severity, b.severity); });
-  for (const auto& [row, state] : states) v.entities.push_back(state);
+  // As of one file: FAILs, what is missing, and of WARN the warnings.
+  std::vector<std::string> fails, warnings;
+  for (const results::Finding& f : v.findings) {
+    if (f.severity == "FAIL") fails.push_back(f.text);
+    if (f.severity == "WARN" && v.state == "WARN") warnings.push_back(f.text);
+  }
+  v.reasons.insert(v.reasons.begin(), fails.begin(), fails.end());
+  for (const auto* more : {&open, &warnings}) v.reasons.insert(v.reasons.end(), more->begin(), more->end());
   return v;
 }
 

@@ -13,6 +13,7 @@ namespace assay::verdict {
 namespace {
 
 constexpr std::size_t values_before = 3, values_after = 2, changes_told = 20;
+static_assert(values_before + values_after == least_runs_of_change);
 constexpr double step_sigmas = 6, least_sigma = 1e-3;
 
 struct Value {

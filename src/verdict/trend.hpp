@@ -9,6 +9,9 @@
 
 namespace assay::verdict {
 
+/// Of a metric, so that a change in it can be told: three before it and two after it.
+inline constexpr std::size_t least_runs_of_change = 5;
+
 struct TrendPoint {
   std::size_t run = 0;                   ///< position among the runs
   double low = 0, median = 0, high = 0;  ///< over the parts: 5 %, 50 %, 95 %

@@ -17,6 +17,20 @@ class Configuration(harness.CliTest):
             said = self.assay("run", option, "none", env={**other, "OMPI_COMM_WORLD_LOCAL_RANK": "1"})
             self.assertEqual((said.returncode, said.stderr), (4, ""), "one rank of a node says it")
 
+    def test_of_the_ranks_of_a_node_without_the_file_one_tells_it(self):
+        """mpirun ends all as soon as one leaves. The first rank has the file, and waits for the others."""
+        self.write("c.toml", 'suites = ["selftest"]\n')
+        (self.dir / "other").mkdir()
+        words = [harness.MPIEXEC, "-n", "1", harness.ASSAY, "run", "--config", "c.toml"]
+        for local_rank in (0, 1, 2):
+            words += [":", "-n", "1", "-wdir", self.dir / "other", "env", f"OMPI_COMM_WORLD_LOCAL_RANK={local_rank}",
+                      harness.ASSAY, "run", "--config", "c.toml"]
+        said = harness.execute(words, self.dir)
+        self.assert_code(said, 4)
+        host = socket.gethostname().split(".")[0]
+        self.assertEqual([line for line in said.stderr.splitlines() if "--config" in line],
+                         [f"assay: {host}: --config: cannot read 'c.toml': No such file or directory"])
+
     def test_a_pipe_is_read(self):
         piped = harness.execute(["bash", "-c", f"printf 'level = \"smoke\"\\n' | {harness.ASSAY} plan --config /dev/stdin"], self.dir)
         self.assert_code(piped, 0)
@@ -60,6 +74,57 @@ class Configuration(harness.CliTest):
         result = self.assay("run", "--config", "c.toml")
         self.assertNotEqual(result.returncode, 4, result.stderr)
         self.assertTrue((self.dir / "from-file.h5").exists())
+
+
+class OutputInAFile(harness.CliTest):
+    """It names the file of a run from its start. One that is resumed writes what it writes without it."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("c.toml", 'suites = ["selftest"]\nout = "r.h5"\nforce = true\nselftest.cases = ["pass", "skip"]\n')
+
+    def resume(self, what, *more):
+        return self.assay("run", "--config", "c.toml", "--quiet", "--resume", what, *more)
+
+    def test_partial_results_are_completed(self):
+        for name in ("r.h5", "other.h5"):
+            with self.subTest(name):
+                self.leave_partial(self.dir / f"{name}.partial", "pass,skip")
+                self.assertEqual(self.resume(f"{name}.partial").stderr, "")
+                self.assertEqual(self.left_behind(), ["c.toml", name])
+                (self.dir / name).unlink()
+        self.leave_partial(self.dir / "r.h5.partial", "pass,skip")
+        refused = self.resume("r.h5.partial", "--out", "n.h5")
+        self.assertEqual((refused.returncode, refused.stderr), (4, "assay: --out: --resume writes the file of the resumed run\n"))
+
+    def test_a_closed_file_is_not_replaced(self):
+        self.assertEqual(self.assay("run", "--config", "c.toml", "--quiet").stderr, "")
+        content = (self.dir / "r.h5").read_bytes()
+        self.assertEqual(self.resume("r.h5").stderr, "")
+        self.assertEqual((self.dir / "r.h5").read_bytes(), content)
+        self.assertEqual(self.resume("r.h5", "--out", "n.h5").stderr, "")
+        left = self.left_behind()
+        self.assertRegex(left.pop(0), r"^assay-\d{8}T\d{6}Z\.h5$")
+        self.assertEqual(left, ["c.toml", "n.h5", "r.h5"])
+
+    def test_a_launch_after_a_loss_resumes(self):
+        """The first one is killed with its supervisors, and leaves partial results."""
+        self.write("c.toml", 'level = "smoke"\nsuites = ["inventory", "gemm"]\nout = "r.h5"\ngemm.sizes = ["256"]\n')
+        launcher = self.write("launcher.sh", f"""#!/bin/sh
+[ -e first ] && exec {harness.MPIEXEC} -n 2 "$@"
+{harness.MPIEXEC} -n 2 "$@" &
+until ls r.h5.partial/cases/*.h5 >first 2>&1; do sleep 0.05; done
+supervisor=$(sed 's/.*"pid":\\([0-9]*\\).*/\\1/' r.h5.partial/owner)
+kill -9 $supervisor $(cat /proc/$supervisor/task/*/children)
+wait
+""")
+        launcher.chmod(0o755)
+        said = self.assay("run", "--config", "c.toml", "--launcher", str(launcher))
+        self.assertIn("launching again", said.stderr)
+        self.assertEqual(self.left_behind(), ["c.toml", "first", "launcher.sh", "r.h5"], said.stderr)
+        listed = self.assay("inspect", "r.h5").stdout
+        self.assertRegex(listed, "(?m)^state +complete$")
+        self.assertIn(" cases were there; resumed by", listed)
 
 
 class Topology(harness.CliTest):

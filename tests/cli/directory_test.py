@@ -16,17 +16,25 @@ def selftest(cases, out):
 
 
 class Directory(harness.CliTest):
+    KINDS = {"fail": ("pass,fail", 2), "skip": ("pass,skip", 3), "pass": ("pass", 0)}
+
     @classmethod
     def setUpClass(cls):
         cls.store = temporary_folder(cls.addClassCleanup)
-        for name, cases, code in [("fail", "pass,fail", 2), ("skip", "pass,skip", 3), ("pass", "pass", 0)]:
-            result = harness.execute([harness.ASSAY, *selftest(cases, cls.store / f"{name}.h5")], cls.store)
-            assert result.returncode == code, result.stderr
+        for kind in cls.KINDS:
+            cls.make(kind, cls.store / f"{kind}.h5")
+
+    @classmethod
+    def make(cls, kind, file):
+        cases, code = cls.KINDS[kind]
+        result = harness.execute([harness.ASSAY, *selftest(cases, file)], cls.store)
+        assert result.returncode == code, result.stderr
 
     def place(self, **files):
+        """Each file is a run of its own."""
         (self.dir / "soak").mkdir(exist_ok=True)
         for name, kind in files.items():
-            shutil.copy(self.store / f"{kind}.h5", self.dir / "soak" / f"{name}.h5")
+            self.make(kind, self.dir / "soak" / f"{name}.h5")
 
     def test_a_soak_is_a_chain_of_files_with_seeds_of_their_own(self):
         run = self.assay("run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "inventory", "--out", "n.h5")
@@ -52,6 +60,12 @@ class Directory(harness.CliTest):
 
     def test_segments_belong_to_a_soak(self):
         self.assert_error(["run", "--segment", "5m"], "--segment: --level soak quick")
+
+    def test_segments_that_divide_a_soak_have_their_full_time(self):
+        soak = ["plan", "--level", "soak", "--suites", "selftest", "--duration"]
+        for duration, segment, budget in [("1.1h", "0.1h", "6 min 0 s"), ("3.3h", "1.1h", "1 h 6 min"), ("1.1h", "1.1h", "1 h 6 min")]:
+            planned = self.assay(*soak, duration, "--segment", segment).stdout
+            self.assertIn(f"level soak: budget {budget}, ", planned)
 
     def test_a_soak_too_short_for_its_required_cases_is_refused(self):
         run = ["run", "--level", "soak", "--suites", "gemm", "--out", "n.h5", "--duration"]
@@ -121,6 +135,37 @@ class Directory(harness.CliTest):
         self.assert_code(joined, alone.returncode)
         files = json.loads((self.dir / "v.json").read_text())["inputs"]["files"]
         self.assertEqual(files, ["seg01.h5", "seg02.h5.partial"])
+
+    def test_a_run_that_several_files_hold_counts_once(self):
+        self.place(a="pass", b="pass")
+        once = self.assay("verdict", "soak", "--json", "once.json")
+        shutil.copy(self.dir / "soak" / "b.h5", self.dir / "soak" / "copy.h5")
+        (self.dir / "soak" / "link.h5").symlink_to("a.h5")
+        result = self.assay("verdict", "soak", "--json", "v.json", "--report", "page.html")
+        self.assert_code(result, once.returncode)
+        joined = json.loads((self.dir / "v.json").read_text())
+        self.assertEqual(joined["inputs"]["files"], ["a.h5", "b.h5"])
+        for key in ["accounting", "basis", "false_alarm_rate"]:
+            self.assertEqual(joined[key], json.loads((self.dir / "once.json").read_text())[key])
+        self.assertIn("copy.h5 holds the same run as b.h5", result.stdout)
+        self.assertIn("link.h5 holds the same run as a.h5", result.stdout)
+        self.assertIn("2 runs judged one by one", (self.dir / "page.html").read_text())
+
+    def test_the_file_of_a_run_with_the_most_results_counts(self):
+        self.leave_partial(self.dir / "left.h5.partial")
+        shutil.copytree(self.dir / "left.h5.partial", self.dir / "soak" / "a.h5.partial")
+        self.assert_code(self.assay("recover", "left.h5.partial", "-o", "soak/b.h5"), 0)
+        result = self.assay("verdict", "soak")
+        self.assertIn("a.h5.partial holds the same run as b.h5", result.stdout)
+
+    def test_the_page_shows_a_run_that_died_where_it_is_the_newest(self):
+        self.leave_partial(self.dir / "late.h5.partial")
+        (self.dir / "soak").mkdir()
+        (self.dir / "late.h5.partial").rename(self.dir / "soak" / "z.h5.partial")
+        result = self.assay("verdict", "soak", "--report", "page.html")
+        alone = self.assay("verdict", "soak/z.h5.partial")
+        self.assert_code(result, alone.returncode)
+        self.assertIn("this page shows the newest, z.h5.partial.", (self.dir / "page.html").read_text())
 
     def test_one_file_that_cannot_be_read_is_named(self):
         self.place(seg01="pass")

@@ -196,6 +196,21 @@ class Files(harness.CliTest):
         self.assertIn("duration", result.stdout)
         self.assertIn("unit", result.stdout)
 
+    def test_recover_keeps_what_it_makes_no_valid_file_of(self):
+        """A case of another run, which the plan does not hold."""
+        for name, case in (("a", "pass"), ("b", "fail")):
+            self.leave_partial(self.dir / f"{name}.h5.partial", case)
+        stray = self.dir / "a.h5.partial" / "cases" / "000009.h5"
+        next((self.dir / "b.h5.partial" / "cases").glob("*.h5")).rename(stray)
+        result = self.assay("recover", "a.h5.partial", "-o", "r.h5")
+        self.assert_code(result, 3)
+        self.assertEqual(result.stdout, "r.h5: recovered; it does not pass 'assay schema --check': not in /plan: /cases/selftest/fail; a.h5.partial is kept\n")
+        self.assert_code(self.assay("schema", "--check", "r.h5"), 1)
+        self.assertTrue(stray.exists())
+        stray.unlink()
+        self.assert_code(self.assay("recover", "a.h5.partial", "-o", "r.h5", "--force"), 0)
+        self.assertEqual(self.left_behind(), ["b.h5.partial", "r.h5"])
+
     def test_recover_errors(self):
         self.assert_error(["recover", "none.h5.partial", "-o", "r.h5"], "")
         (self.dir / "empty.h5.partial").mkdir()

@@ -3,8 +3,13 @@
 
 import itertools
 import json
+import os
+import pathlib
 import random
 import re
+import signal
+import subprocess
+import time
 
 import harness
 
@@ -133,6 +138,63 @@ class Import(harness.CliTest):
         self.assert_code(result, 0)
         self.assertIn("20000 cases", result.stdout)
 
+    def test_a_node_with_wrong_values_fails_beside_others(self):
+        """In its JSON and in its text, where only the end of one output tells of them."""
+        def text(node, end):
+            return ("# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) validation: 1 graph: 0\n# Using devices\n"
+                    f"#  Rank  0 Group  0 Pid 1 on {node} device  0 [0x04] NVIDIA H100\n"
+                    "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+                    "134217728 33554432 float sum -1 1028.1 130.55 244.78 0 1031.2 130.16 244.05 N/A\n"
+                    f"# Out of bounds values : {end}\n# Avg bus bandwidth    : 122.2\n")
+
+        def in_json(node, wrong):
+            return json.dumps({"config": {"devices": [{"hostname": node, "device": 0, "device_info": "H100"}]},
+                               "results": [{"size": 8, "type": "float", "redop": "sum",
+                                            "out_of_place": {"time": 20.0, "alg_bw": 5.0, "bus_bw": 5.0, "nwrong": None}}],
+                               "out_of_bounds": {"count": wrong, "okay": str(wrong == 0).lower()}})
+        for ending, make, good, bad in [("txt", text, "0 OK", "3 FAILED"), ("json", in_json, 0, 3)]:
+            files = [f"all_reduce{n}.{ending}" for n in range(3)]
+            for n, file in enumerate(files):
+                self.write(file, make(f"n{n}", bad if n == 1 else good))
+            self.assert_code(self.assay("import", "nccl-tests", *files, "-o", "n.h5", "--force"), 0)
+            self.assert_code(self.assay("schema", "--check", "n.h5"), 0)
+            verdict = self.assay("verdict", "n.h5")
+            self.assert_code(verdict, 2)
+            self.assertRegex(verdict.stdout, r"(?m)^FAIL  n1: 3 wrong values in nccl-tests/all_reduce-")
+            self.assertEqual(verdict.stdout.count("FAIL  n"), 1)
+
+    def test_files_without_a_value_are_named_beside_others(self):
+        self.fleet()
+        self.write("gone.csv", HEADER + "n77,gpu0,sgemm,TFLOPS,higher,0,N/A\n")
+        self.write("empty.csv", "")
+        result = self.assay("import", "csv", "gone.csv", "fleet.csv", "empty.csv", "-o", "f.h5")
+        self.assert_code(result, 0)
+        first, *rest = result.stdout.splitlines()
+        self.assertRegex(first, "288 samples of csv from 3 files.*: INCONCLUSIVE$")
+        self.assertEqual(rest, ["f.h5: gone.csv has no samples", "f.h5: empty.csv is empty: what it should hold was not measured",
+                                "f.h5: 1 row without a value (empty or N/A): left out", "f.h5: no value of n77/gpu0 in imported/sgemm"])
+        self.assert_code(self.assay("schema", "--check", "f.h5"), 0)
+        verdict = self.assay("verdict", "f.h5", "--nodes", "nodes.txt")
+        self.assert_code(verdict, 3)
+        *others, gone = sorted((self.dir / "nodes.txt").read_text().splitlines())
+        self.assertEqual((others, gone), ([f"n{n:02} PASS" for n in range(12)], "n77 INCONCLUSIVE no value of n77/gpu0 in imported/sgemm"))
+        self.assert_error(["import", "csv", "empty.csv", "gone.csv", "-o", "x.h5"], "empty.csv: is empty")
+
+    def test_nothing_is_left_where_the_reading_process_is_ended(self):
+        self.write("wide.csv", "node,metric,unit,better,value\n" + "".join(f"n{i % 4},m{i},GB/s,higher,{100 + i % 7}\n" for i in range(20000)))
+        for _ in range(20):  # on a fast machine the import may be faster
+            with subprocess.Popen([harness.ASSAY, "import", "csv", "wide.csv", "-o", "w.h5"], cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+                while process.poll() is None and not (self.dir / "w.h5.partial").exists():
+                    time.sleep(0.001)
+                for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+                    os.kill(int(child), signal.SIGKILL)
+                said = process.stderr.read()
+            if process.returncode != 0:
+                break
+            (self.dir / "w.h5").unlink()
+        self.assertEqual((process.returncode, said), (4, "assay: wide.csv: reading it does not end (signal 9): the file is damaged, or was made to do so\n"))
+        self.assertEqual(self.left_behind(), ["wide.csv"])
+
     def test_usage(self):
         self.fleet()
         self.assert_error(["import"], "import: FORMAT")
@@ -140,6 +202,7 @@ class Import(harness.CliTest):
         self.assert_error(["import", "xml", "fleet.csv", "-o", "x.h5"], "import: 'xml' csv nccl-tests osu")
         self.assert_error(["import", "csv", "fleet.csv"], "import: -o FILE")
         self.assert_error(["import", "csv", "fleet.csv", "-o", "fleet.csv", "--force"], "--output: 'fleet.csv'")
+        self.assert_error(["import", "csv", "fleet.csv", "./fleet.csv", "-o", "x.h5"], "import: './fleet.csv' is given twice")
 
     def test_an_existing_file_is_kept_without_force(self):
         self.fleet()

@@ -2,6 +2,7 @@
 """Under a launcher: one line whatever the number of ranks, the same exit code, no colour into files."""
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -82,6 +83,22 @@ class Launcher(harness.CliTest):
         result = self.assay(*run, "--force", "--launcher", "none")
         self.assert_code(result, 2)
         self.assertIn("1 device", result.stdout)
+
+    def test_colour_is_for_the_terminal_of_the_process_that_launches(self):
+        run = [harness.ASSAY, "run", "--suites", "selftest", "--selftest.cases", "pass", "--force", "--out", "r.h5", "--launcher", f"{harness.MPIEXEC} -n 2"]
+        environment = {**os.environ, **harness.LAUNCH}
+        environment.pop("NO_COLOR", None)
+        for more, set_there, coloured in [([], {}, True), (["--color", "auto"], {}, True), (["--color=auto"], {"NO_COLOR": "1"}, False),
+                                          (["--color", "never"], {}, False)]:
+            with self.subTest(more=more, set_there=set_there):
+                screen, terminal = (os.fdopen(end, "rb", buffering=0) for end in pty.openpty())
+                with screen:
+                    with terminal:
+                        result = subprocess.run([*run, *more], cwd=self.dir, env={**environment, **set_there}, timeout=90,
+                                                stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.PIPE, text=True)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    shown = screen.read(4096).decode()
+                self.assertEqual("\x1b[" in shown, coloured, shown)
 
     def test_ranks_leave_the_code_to_the_file(self):
         """mpirun takes 3 s to end a job of which a rank leaves with another code than 0."""

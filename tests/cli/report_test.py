@@ -173,6 +173,15 @@ class Report(harness.CliTest):
         _, _, data = self.page(self.store)
         self.assertEqual(len(data["trend"]["runs"]), 2)
 
+    def test_two_runs_show_no_lasting_change_nor_its_absence(self):
+        result = self.assay("trend", self.store, "-o", "trend.html")
+        self.assert_code(result, 0)
+        words = "2 runs: a lasting change is looked for from 5 runs of a metric on."
+        self.assertEqual(result.stdout, words + "\n")
+        page = (self.dir / "trend.html").read_text()
+        self.assertIn(words, page)
+        self.assertNotIn("No lasting change", page)
+
     def test_a_run_is_shown_beside_its_history(self):
         (self.dir / "past").mkdir()
         (self.dir / "past" / "before.h5").write_bytes((self.store / "before.h5").read_bytes())

@@ -185,16 +185,12 @@ Json telemetry_json(const Page& page) {
   return out;
 }
 
+/// The page draws where a flag begins.
 Json flags_json(const Page& page) {
-  std::vector<results::FlagRow> set;  // the page draws where a flag begins
-  std::ranges::copy_if(page.in.results.flags, std::back_inserter(set),
-                       [](const auto& f) { return f.value != 0; });
-  std::ranges::stable_sort(set, {}, &results::FlagRow::entity);  // thinned part by part
-  const std::size_t every = std::max<std::size_t>(1, (set.size() + 1999) / 2000);
+  constexpr std::size_t most = 2000;
   Json out = Json::array();
-  for (std::size_t i = 0; i < set.size(); i += every)
-    out.push_back(
-        {{"t", rounded(set[i].t)}, {"part", set[i].entity}, {"flag", set[i].flag}, {"value", set[i].value}});
+  for (const auto* f : thinned(page.in.results.flags, most))
+    out.push_back({{"t", rounded(f->t)}, {"part", f->entity}, {"flag", f->flag}, {"value", f->value}});
   return out;
 }
 

@@ -99,6 +99,8 @@ struct Page {
 std::string page_html(const PageInput& input);
 /// One page over many runs, by start: history alone.
 std::string trend_html(const std::vector<verdict::Snapshot>& runs, const std::string& name);
+/// That no lasting change can be found in so few runs; empty where one can.
+std::string few_runs_words(const std::vector<verdict::Snapshot>& runs);
 /// The same in Markdown, short: for tickets and chat.
 std::string page_markdown(const PageInput& input);
 /// The data block of the page, JSON: results-schema/page.schema.json.

@@ -57,11 +57,28 @@ std::string points_table(const std::vector<verdict::Snapshot>& runs, const Trend
          "</details>";
 }
 
+bool has_enough_runs(const TrendMetric& m) { return m.points.size() >= verdict::least_runs_of_change; }
+
+/// What it means that no change is told: none in metrics of enough runs, or nothing in those of few.
+std::string no_change_words(std::size_t runs, const std::vector<TrendMetric>& trend) {
+  const auto least = verdict::least_runs_of_change;
+  const auto enough = static_cast<std::size_t>(std::ranges::count_if(trend, has_enough_runs));
+  if (enough == 0)
+    return fmt::format("{} runs{}: a lasting change is looked for from {} runs of a metric on.", runs,
+                       runs < least ? "" : ", and no metric in as many of them", least);
+  const std::string none = "No lasting change of 2 % or more beyond run-to-run variation.";
+  const std::size_t few = trend.size() - enough;
+  return few == 0
+             ? none
+             : none + fmt::format(" {} of {} metrics have fewer than {} runs: none is looked for in them.",
+                                  few, trend.size(), least);
+}
+
 std::string changes_table(const std::vector<verdict::Snapshot>& runs, const std::vector<TrendMetric>& trend) {
   std::vector<std::pair<const TrendMetric*, const verdict::TrendChange*>> all;
   for (const auto& m : trend)
     for (const auto& c : m.changes) all.emplace_back(&m, &c);
-  if (all.empty()) return "<p>No lasting change of 2 % or more beyond run-to-run variation.</p>\n";
+  if (all.empty()) return "<p>" + no_change_words(runs.size(), trend) + "</p>\n";
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::abs(a.second->change) > std::abs(b.second->change);
   });
@@ -79,6 +96,11 @@ std::string changes_table(const std::vector<verdict::Snapshot>& runs, const std:
 }
 
 }  // namespace
+
+std::string few_runs_words(const std::vector<verdict::Snapshot>& runs) {
+  const auto trend = verdict::trend_of(runs);
+  return std::ranges::any_of(trend, has_enough_runs) ? "" : no_change_words(runs.size(), trend);
+}
 
 std::string history_section(const Page& page) { return history_of(page.in.runs); }
 
@@ -100,11 +122,12 @@ std::string history_of(const std::vector<verdict::Snapshot>& runs) {
   constexpr std::size_t most = 60;
   for (std::size_t k = 0; k < std::min(most, order.size()); ++k) {
     const auto& m = trend[order[k]];
-    out +=
-        "<div><h3>" + escaped(m.metric) + "</h3>" +
-        figure(trend_picture(runs, m), fmt::format("{} runs, {} changes", m.points.size(), m.changes.size()),
-               fmt::format("trend/{}", order[k])) +
-        points_table(runs, m) + "</div>\n";
+    out += "<div><h3>" + escaped(m.metric) + "</h3>" +
+           figure(trend_picture(runs, m),
+                  fmt::format("{} runs", m.points.size()) +
+                      (has_enough_runs(m) ? fmt::format(", {} changes", m.changes.size()) : ""),
+                  fmt::format("trend/{}", order[k])) +
+           points_table(runs, m) + "</div>\n";
   }
   out += "</div>\n";
   return order.size() > most

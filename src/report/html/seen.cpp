@@ -73,4 +73,24 @@ Seen::Rows Seen::near(const std::string& name) const {
   return out;
 }
 
+std::vector<const results::FlagRow*> thinned(const std::vector<results::FlagRow>& flags, std::size_t most) {
+  std::map<std::int32_t, std::vector<const results::FlagRow*>> by_part;
+  for (const auto& f : flags)
+    if (f.value != 0) by_part[f.entity].push_back(&f);
+  const auto kept = [&](std::size_t every) {
+    std::size_t n = 0;
+    for (const auto& [part, of_part] : by_part) n += (of_part.size() + every - 1) / every;
+    return n;
+  };
+  std::size_t every = 1;
+  while (kept(every) > most && kept(every) > by_part.size()) every *= 2;
+  const std::size_t parts = std::max<std::size_t>(1, (kept(every) + most - 1) / most);
+  std::vector<const results::FlagRow*> out;
+  std::size_t at = 0;
+  for (const auto& [part, of_part] : by_part)
+    for (std::size_t i = 0; i < of_part.size(); i += every)
+      if (at++ % parts == 0) out.push_back(of_part[i]);
+  return out;
+}
+
 }  // namespace assay::report

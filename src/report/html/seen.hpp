@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -35,5 +36,9 @@ class Seen {
 
   std::map<std::string, Part> parts_;  ///< NICs, and those of which something was seen
 };
+
+/// Flags that were set, part by part, about `most` of them: parts with many are thinned, so that none with a
+/// flag is left out where there are no more parts than that.
+std::vector<const results::FlagRow*> thinned(const std::vector<results::FlagRow>& flags, std::size_t most);
 
 }  // namespace assay::report

@@ -75,6 +75,9 @@ TEST_F(Parser, LetsTheCommandLineWinOverTheFile) {
   EXPECT_EQ(values.text("level"), "smoke");
   EXPECT_EQ(values.integer("seed"), 7);
   EXPECT_FALSE(values.flag("strict"));
+  EXPECT_EQ(values.source("level"), OptionSource::both);
+  EXPECT_EQ(values.source("seed"), OptionSource::file);
+  EXPECT_EQ(values.source("threads"), OptionSource::command_line);
 }
 
 TEST_F(Parser, NamesUnknownOptions) {

@@ -61,6 +61,16 @@ TEST(Config, EveryLevelHasItsBudget) {
   EXPECT_EQ(config_of({{"level", {"extended"}}}).segments(), 1);
 }
 
+TEST(Config, SegmentsThatDivideTheDurationAreNoMore) {
+  const auto soak = [](const char* duration, const char* segment) {
+    return config_of({{"level", {"soak"}}, {"duration", {duration}}, {"segment", {segment}}});
+  };
+  EXPECT_EQ(soak("1.1h", "0.1h").segments(), 11) << "3960.0000000000005 s";
+  EXPECT_DOUBLE_EQ(soak("1.1h", "0.1h").budget_s(), 360);
+  EXPECT_EQ(soak("3.3h", "1.1h").segments(), 3);
+  EXPECT_EQ(soak("3.4h", "1.1h").segments(), 4);
+}
+
 TEST(Config, RefusesCombinationsThatContradict) {
   EXPECT_THAT(failure({{"level", {"soak"}}}), HasSubstr("--level: soak needs --duration"));
   EXPECT_THAT(failure({{"duration", {"8h"}}}), names({"--duration:", "--level soak", "quick"}));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// nccl-tests and OSU: files as these tools write them, and files that are damaged.
-#include <fmt/format.h>
-
+// nccl-tests: files as it writes them, and files that are damaged.
 #include "files.hpp"
 #include "import/import.hpp"
+#include "nccl_table.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::imports {
@@ -13,31 +12,6 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-std::string table(const std::vector<std::string>& devices, const std::string& busbw = "244.78",
-                  const std::string& wrong = "0", const std::string& time = "1028.1") {
-  std::string text =
-      "some launcher talks here\n"
-      "# nThread 1 nGpus 1 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 agg "
-      "iters: 1 validation: 1 "
-      "graph: 0\n#\n# Using devices\n";
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    text += "#  Rank " + std::to_string(i) + " Group  0 Pid   6899 on " + devices[i] + " device  " +
-            std::to_string(i % 2) + " [0000:04:00] NVIDIA H100 80GB HBM3\n";
-  return text +
-         "#\n#                                                              out-of-place                     "
-         "  in-place\n"
-         "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   "
-         "algbw   busbw #wrong\n"
-         "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  "
-         "(GB/s)  (GB/s)\n"
-         "           8             2     float     sum      -1    28.91    0.00    0.00      0    28.76    "
-         "0.00    0.00      0\n"
-         "   134217728      33554432     float     sum      -1   " +
-         time + "  130.55  " + busbw + "      " + wrong +
-         "   1031.2  130.16  244.05    N/A\n"
-         "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 122.207\n";
-}
 
 class ImportNccl : public ImportTest {
  protected:
@@ -155,13 +129,13 @@ TEST_F(ImportNccl, SmallRatesAreNotLeftRoundedToNothing) {
 TEST_F(ImportNccl, RunsOnSeveralNodesAreGroupsOfDevices) {
   const auto r = import_nccl_tests({file("all_reduce_a.txt", table({"n1", "n1", "n2", "n2"})),
                                     file("all_reduce_b.txt", table({"n3", "n3", "n4", "n4"}, "200.00"))});
-  const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-134217728-r4");
+  const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-134217728-r4-n2");
   EXPECT_EQ(c.kind, "device");
   EXPECT_EQ(c.stage, "groups");
   EXPECT_EQ(c.entities(), 8u);
   EXPECT_EQ(name_of(r, c.entity[1]), "n1/device1");
   EXPECT_EQ(case_of(import_nccl_tests({file("all_reduce.txt", table({"n1", "n1", "n2", "n2"}))}),
-                    "nccl-tests/all_reduce-float-sum-134217728-r4")
+                    "nccl-tests/all_reduce-float-sum-134217728-r4-n2")
                 .stage,
             "world");
 }
@@ -241,92 +215,6 @@ TEST_F(ImportNccl, WhatIsWrongIsNamed) {
   EXPECT_THAT(error("{" + devices + R"("results": [{"size": 8, "in_place": {"time": "x"}}]})"),
               HasSubstr("results[0]: 'time'"));
   EXPECT_THAT(error("{\"a\": " + std::string(5000, '[')), HasSubstr("all_reduce.txt:"));
-}
-
-class ImportOsu : public ImportTest {};
-
-TEST_F(ImportOsu, TwoNodesOfAPointToPointTestAreALink) {
-  const auto r = import_osu({file("bw@n1,n2.txt",
-                                  "# OSU MPI Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n1         "
-                                  "0.43\n4194304 11000.25\n"),
-                             file("lat.txt",
-                                  "# nodes: n1 n3\n\n# OSU MPI Latency Test v7.5\n# Datatype: MPI_CHAR.\n"
-                                  "# Size       Avg Latency(us)\n1                       1.67\n")});
-  const auto& bw = case_of(r, "osu/bandwidth-4194304");
-  EXPECT_EQ(bw.kind, "link");
-  EXPECT_EQ(name_of(r, bw.entity[0]), "n1/host>n2/host");
-  EXPECT_DOUBLE_EQ(bw.find("bandwidth")->values[0], 11000.25e6);
-  const auto& lat = case_of(r, "osu/latency-1");
-  EXPECT_EQ(name_of(r, lat.entity[0]), "n1/host>n3/host");
-  EXPECT_DOUBLE_EQ(lat.find("latency")->values[0], 1.67e-6);
-  EXPECT_EQ(lat.find("latency")->better, results::Better::lower);
-}
-
-TEST_F(ImportOsu, OtherTests) {
-  const auto r = import_osu(
-      {file("mbw.txt",
-            "# OSU MPI Multiple Bandwidth / Message Rate Test v5.7\n# [ pairs: 15 ] [ window size: 64 ]\n"
-            "# Size                  MB/s        Messages/s\n1                       6.39        "
-            "6385003.80\n"),
-       file("ar@a,b,c.txt",
-            "# OSU MPI Allreduce Latency Test v5.8\n# Size       Avg Latency(us)   Min Latency(us)\n4  12.45 "
-            "11\n")});
-  const auto& rate = case_of(r, "osu/multiple-bandwidth-message-rate-1");
-  EXPECT_EQ(name_of(r, rate.entity[0]), "mbw");
-  EXPECT_DOUBLE_EQ(rate.find("message-rate")->values[0], 6385003.80);
-  const auto& reduce = case_of(r, "osu/allreduce-latency-4");
-  EXPECT_EQ(reduce.kind, "node");
-  EXPECT_EQ(reduce.stage, "groups");
-  EXPECT_EQ(reduce.entities(), 3u);
-}
-
-std::string osu(const std::string& test, double us, const std::string& columns = "",
-                const std::string& rest = "") {
-  return fmt::format("# OSU {} Test v7.2\n# Size  Latency (us){}\n8  {}{}\n", test, columns, us, rest);
-}
-
-TEST_F(ImportOsu, OneSidedTestsAndDeviceMemoryAreTestsOfTheirOwn) {
-  std::vector<InputFile> files;
-  for (const char* test : {"MPI Latency", "MPI_Put Latency", "MPI_Get Latency", "MPI_Get_accumulate latency",
-                           "MPI-CUDA Latency", "MPI_Put-CUDA Latency"})
-    files.push_back(
-        file(fmt::format("f{}@n1,n2.txt", files.size()), osu(test, 1.5 + static_cast<double>(files.size()))));
-  const auto r = import_osu(files);
-  EXPECT_EQ(r.cases.size(), 6U);
-  double us = 1.5;
-  for (const char* name : {"latency-8", "put-latency-8", "get-latency-8", "get_accumulate-latency-8",
-                           "cuda-latency-8", "put-cuda-latency-8"}) {
-    const auto& c = case_of(r, std::string("osu/") + name);
-    EXPECT_EQ(c.kind, "link") << name;
-    EXPECT_EQ(c.samples(), 1U) << name;
-    EXPECT_NEAR(c.find("latency")->values[0], us * 1e-6, 1e-12) << name;
-    us += 1;
-  }
-}
-
-TEST_F(ImportOsu, AValidationThatFailedIsAFault) {
-  for (const bool good : {true, false}) {
-    const auto r = import_osu(
-        {file("x@n1,n2.txt", osu("MPI Latency", 1.5, "  Validation", good ? "  Pass" : "  Fail"))});
-    const auto& c = case_of(r, "osu/latency-8");
-    EXPECT_EQ(c.state == results::CaseState::fail, !good);
-    if (!good) {
-      EXPECT_THAT(c.reason, HasSubstr("x@n1,n2.txt:3"));
-    }
-  }
-}
-
-TEST_F(ImportOsu, WhatIsWrongIsNamed) {
-  const auto error = [&](const std::string& text) {
-    return message([&] { import_osu({file("x.txt", text)}); });
-  };
-  EXPECT_THAT(error("hello\n"), StartsWith("x.txt: is no output of the OSU benchmarks"));
-  EXPECT_THAT(error("# OSU MPI Latency Test v7.5\n# Size  Latency (us)\n"),
-              StartsWith("x.txt: has no results"));
-  EXPECT_THAT(error("# OSU MPI Latency Test v7.5\n# Size  Latency (us)\n8 quick\n"),
-              StartsWith("x.txt:3: latency 'quick'"));
-  EXPECT_THAT(error("# Size  Latency (us)\n8 1.5\n"), StartsWith("x.txt:2: results before a line"));
-  EXPECT_THAT(error("# nodes:\n# OSU MPI Latency Test\n"), StartsWith("x.txt:1: '# nodes:' names none"));
 }
 
 }  // namespace

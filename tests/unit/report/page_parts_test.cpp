@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "report/html/grouping.hpp"
 #include "report/html/markup.hpp"
@@ -92,6 +93,34 @@ TEST(Page, OfManyPartsTheExtremesAndTheMiddleAreDrawn) {
   EXPECT_THAT(page, HasSubstr("24 of 100 parts: those with the lowest, the middle and the highest medians"));
   const auto once = [&](const std::string& mark) { return page.find(mark) == page.rfind(mark); };
   EXPECT_TRUE(once("class=\"flag set\"") && once("class=\"flag\"")) << "all at one time";
+}
+
+/// One part with many flags between others with a single one.
+TEST(Page, EveryPartThatWasThrottledKeepsAFlag) {
+  for (const std::size_t parts : {100U, 3000U}) {
+    auto r = fabricate::cluster(static_cast<int>(parts));
+    const auto rows = fabricate::rows_of_kind(r, "device");
+    for (int k = 0; k < 20'000; ++k) {
+      r.flags.push_back({0.1 * k, rows[50], "hw_thermal", 1});
+      r.flags.push_back({0.1 * k, rows[51], "hw_thermal", 0});
+      const auto at = static_cast<std::size_t>(k);
+      if (at < parts && at != 51) r.flags.push_back({1, rows[at], "sw_power", 1});
+    }
+    const Made made(std::move(r));
+    const Json flags = data_of(report::page_html(made.input()))["flags"];
+    std::set<int> drawn;
+    for (const auto& f : flags) {
+      EXPECT_EQ(f["value"], 1);
+      drawn.insert(f["part"].get<int>());
+    }
+    EXPECT_LE(flags.size(), 2000U);
+    EXPECT_GE(flags.size(), 1000U);
+    if (parts == 100) {
+      EXPECT_EQ(drawn.size(), 99U) << "all but one, whose flags were never set";
+    } else {
+      EXPECT_GE(drawn.size(), 1000U) << "evenly, where there are more parts than flags";
+    }
+  }
 }
 
 TEST(Page, AFindingLinksToNodesAlone) {

@@ -13,6 +13,7 @@
 namespace assay {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -342,6 +343,34 @@ TEST(Trend, SeesNoChangeInNoise) {
   ASSERT_EQ(trend.size(), 1U);
   EXPECT_TRUE(trend[0].changes.empty());
   EXPECT_EQ(trend[0].points.size(), 12U);
+}
+
+TEST(Trend, SaysThatThereIsNoChangeOnlyWhereOneCouldBeFound) {
+  const auto few = nights(4, 2, 0.5), enough = nights(5, 99, 0);
+  const std::string none = "No lasting change of 2 %",
+                    words = "4 runs: a lasting change is looked for from 5 runs";
+  EXPECT_THAT(report::trend_html(few, "nights"), AllOf(HasSubstr(words), Not(HasSubstr(none))));
+  EXPECT_THAT(report::few_runs_words(few), HasSubstr(words));
+  EXPECT_THAT(report::trend_html(enough, "nights"), AllOf(HasSubstr(none), Not(HasSubstr("looked for"))));
+  EXPECT_EQ(report::few_runs_words(enough), "");
+  // A change is found from as many runs on.
+  EXPECT_EQ(verdict::trend_of(nights(5, 3, 0.5)).at(0).changes.size(), 1U);
+}
+
+TEST(Trend, TellsHowManyMetricsHaveTooFewRuns) {
+  auto runs = nights(6, 99, 0);
+  for (std::size_t n = 0; n < runs.size(); ++n)
+    if (n < 2) {
+      runs[n].series.push_back(runs[n].series.at(0));
+      runs[n].series.back().metric = "latency";
+    }
+  EXPECT_THAT(report::trend_html(runs, "nights"),
+              HasSubstr("1 of 2 metrics have fewer than 5 runs: none is looked for in them"));
+  for (auto& run : runs)
+    if (run.source.started > runs[3].source.started) run.series.clear();
+  EXPECT_EQ(
+      report::few_runs_words(runs),
+      "6 runs, and no metric in as many of them: a lasting change is looked for from 5 runs of a metric on.");
 }
 
 }  // namespace

@@ -59,5 +59,15 @@ TEST(Report, ASizeThatWasReducedIsTold) {
   EXPECT_THAT(told({1048576, 1048576}, "duration", "s"), Not(HasSubstr("reduced")));
 }
 
+TEST(Report, TheChanceOfAWrongFailIsOfARunOrOfFiles) {
+  auto v = judge(healthy(8));
+  v.false_alarm_rate = 0.024;
+  EXPECT_THAT(report::verdict_text(v, {}), HasSubstr("at most 2.4 % per run"));
+  v.inputs["files"] = {"a.h5", "b.h5"};
+  EXPECT_THAT(report::verdict_text(v, {}), HasSubstr("at most 2.4 % over 2 files"));
+  v.false_alarm_rate = 0.9999;
+  EXPECT_THAT(report::verdict_text(v, {}), HasSubstr("at most 100 % over 2 files"));
+}
+
 }  // namespace
 }  // namespace assay

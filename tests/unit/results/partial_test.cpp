@@ -9,6 +9,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "results/disk.hpp"
@@ -32,7 +33,7 @@ class Partial : public testing::Test {
 
   /// What a run of this host leaves that died after `count` cases.
   void leave(int count) {
-    Writer writer = Writer::create(file_, example::start(), false);
+    Writer writer = Writer::create(file_, example::start(count), false);
     for (int i = 0; i < count; ++i) writer.add_case(example::bundle(i));
     own(host_name());
   }
@@ -100,6 +101,69 @@ TEST_F(Partial, RecoverTellsHowManyCasesItLacks) {
   const Recovered whole = recover(partial_, file_, true);
   EXPECT_EQ(whole.skipped_cases, 0U);
   EXPECT_FALSE(whole.damaged);
+  EXPECT_EQ(whole.problem, "");
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+/// An event that names a part that there is not: no reader takes the file.
+TEST_F(Partial, RecoverKeepsWhatItMakesNoReadableFileOf) {
+  {
+    Writer writer = Writer::create(file_, example::start(1), false);
+    writer.add_case(example::bundle(0));
+    writer.add_event({1, 99, "note", "text"});
+    own(host_name());
+  }
+  const Recovered made = recover(partial_, file_, false);
+  EXPECT_FALSE(made.damaged);
+  EXPECT_THAT(made.problem, testing::HasSubstr("99"));
+  EXPECT_FALSE(made.complete());
+  EXPECT_THROW(load(file_), Error);
+  EXPECT_TRUE(fs::exists(case_of(0)));
+}
+
+TEST_F(Partial, ARunThatLacksADamagedCaseKeepsItsDirectory) {
+  {
+    Writer writer = Writer::create(file_, example::start(3), false);
+    for (int i = 0; i < 3; ++i) writer.add_case(example::bundle(i));
+    fs::resize_file(case_of(1), 3000);
+    auto measured = load_own_partial(partial_);
+    EXPECT_EQ(measured.cases.size(), 2U);
+    measured.info.state = "complete";
+    writer.finish(measured, example::verdict(3));
+    EXPECT_TRUE(fs::exists(partial_)) << "samples are read from there";
+  }
+  EXPECT_TRUE(fs::exists(case_of(1)));
+  EXPECT_EQ(load(file_).cases.size(), 2U);
+}
+
+TEST_F(Partial, ARunThatLacksNothingRemovesItsDirectory) {
+  {
+    Writer writer = Writer::create(file_, example::start(3), false);
+    for (int i = 0; i < 3; ++i) writer.add_case(example::bundle(i));
+    auto measured = load_own_partial(partial_);
+    measured.info.state = "complete";
+    writer.finish(measured, example::verdict(3));
+    EXPECT_TRUE(fs::exists(partial_)) << "samples are read from there";
+  }
+  EXPECT_FALSE(fs::exists(partial_));
+  EXPECT_EQ(load(file_).cases.size(), 3U);
+}
+
+/// It may look at any moment, from the making of the directory to its removal.
+TEST_F(Partial, RecoverBesideARunReplacesNothing) {
+  constexpr int rounds = 5, cases = 3;
+  for (int round = 0; round < rounds; ++round) {
+    file_ = dir_ / (std::to_string(round) + ".h5");
+    partial_ = partial_of(file_);
+    ChildProcess run("a run", [&] {
+      Writer writer = Writer::create(file_, example::start(cases), false);
+      for (int i = 0; i < cases; ++i) writer.add_case(example::bundle(i));
+      writer.finish(example::verdict(cases), "complete");
+      return 0;
+    });
+    while (!run.ended()) EXPECT_THROW(recover(partial_, file_, true), Error);
+    EXPECT_EQ(load(file_).cases.size(), static_cast<std::size_t>(cases)) << "round " << round;
+  }
 }
 
 TEST_F(Partial, AnEventThatTheDiskRefusesSpoilsNoOther) {

@@ -39,13 +39,13 @@ class Spool : public testing::Test {
     std::ofstream(partial_ / "owner")
         << R"({"run_id":"run-0001","host":")" + host_name() + R"(","pid":1,"start":1})";
   }
-  Writer create(bool force) { return Writer::create(file_, example::start(), force, spool_); }
+  Writer create(bool force) { return Writer::create(file_, example::start(3), force, spool_); }
   fs::path place() const { return fs::read_symlink(partial_ / "cases"); }
   /// Nobody reads or continues it, and the message tells why.
   void expect_refused(const std::string& why) {
     for (const std::function<void()>& act : std::initializer_list<std::function<void()>>{
              [&] { recover(partial_, dir_ / "new.h5", false); }, [&] { load(partial_); },
-             [&] { Writer::resume(partial_, example::start(), false); }}) {
+             [&] { Writer::resume(partial_, example::start(3), false); }}) {
       try {
         act();
         ADD_FAILURE() << "no error";
@@ -121,7 +121,7 @@ TEST_F(Spool, ARemovalThatWasCutShortCanBeRecoveredOrGoneOnWith) {
     EXPECT_FALSE(remove_partial(partial_));
     file.end();
     EXPECT_TRUE(fs::exists(place() / "partial")) << "whose they are";
-    recover(partial_, dir_ / "new.h5", true);
+    EXPECT_EQ(recover(partial_, dir_ / "new.h5", true).problem, "");
     EXPECT_EQ(load(dir_ / "new.h5").cases.size(), 1U);
     EXPECT_TRUE(fs::is_empty(spool_));
   }

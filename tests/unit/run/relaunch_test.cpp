@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/relaunch.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace assay {
 namespace {
 
-std::string line(const std::map<std::string, std::vector<std::string>>& given) {
+using Texts = std::map<std::string, std::vector<std::string>>;
+
+/// `filed`: what a configuration file says.
+std::string line(const Texts& given, const Texts& filed = {}) {
   auto specs = run_options();
   OptionSpec dtypes;
   dtypes.name = "gemm.dtypes";
@@ -16,8 +20,13 @@ std::string line(const std::map<std::string, std::vector<std::string>>& given) {
   specs.push_back(dtypes);
   OptionValues values;
   for (const OptionSpec& spec : specs) {
-    const auto at = given.find(spec.name);
-    values.set(spec, at == given.end() ? std::vector<std::string>{} : at->second);
+    const auto at = given.find(spec.name), in_file = filed.find(spec.name);
+    if (at != given.end())
+      values.set(spec, at->second, in_file == filed.end() ? OptionSource::command_line : OptionSource::both);
+    else if (in_file != filed.end())
+      values.set(spec, in_file->second, OptionSource::file);
+    else
+      values.set(spec, {});
   }
   return relaunch_line(make_config(values, {"inventory", "gemm"}, {}), specs, {"n3", "n7"}, "a run.h5");
 }
@@ -44,6 +53,25 @@ TEST(Relaunch, QuotesForAShell) {
 TEST(Relaunch, ASoakGoesOnWithoutItsFile) {
   EXPECT_EQ(line({{"level", {"soak"}}, {"duration", {"2h"}}}),
             "assay run --level soak --duration 7200s --exclude n3,n7");
+}
+
+/// An option of a suite that does not run is refused on the command line.
+TEST(Relaunch, LeavesToAConfigurationFileWhatItSays) {
+  const Texts filed{
+      {"level", {"standard"}}, {"strict", {"true"}}, {"gemm.dtypes", {"fp32"}}, {"seed", {"9"}}};
+  EXPECT_EQ(line({{"config", {"c.toml"}}, {"suites", {"inventory"}}}, filed),
+            "assay run --suites inventory --config c.toml --exclude n3,n7 --resume 'a run.h5'");
+  EXPECT_EQ(
+      line({{"config", {"c.toml"}}, {"level", {"quick"}}, {"strict", {"false"}}, {"seed", {"7"}}}, filed),
+      "assay run --level quick --config c.toml --seed 7 --strict=false --exclude n3,n7 --resume 'a run.h5'");
+}
+
+TEST(Relaunch, ASoakReplacesNoFileThatItsConfigurationNames) {
+  const std::string said =
+      line({{"config", {"c.toml"}}},
+           {{"level", {"soak"}}, {"duration", {"2h"}}, {"out", {"soaks/s.h5"}}, {"force", {"true"}}});
+  EXPECT_THAT(said, testing::MatchesRegex("assay run --config c.toml --exclude n3,n7 --out "
+                                          "soaks/assay-[0-9]{8}T[0-9]{6}Z.h5"));
 }
 
 }  // namespace

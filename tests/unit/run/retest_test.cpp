@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "tests/unit/fabricate.hpp"
 
 namespace assay {
 namespace {
@@ -121,6 +122,47 @@ TEST_F(RetestTest, FindsTheRankOfARow) {
   EXPECT_EQ(rank_for(entities.cluster(), topology, entities), -1);
   EXPECT_EQ(rank_for(-1, topology, entities), -1);
   EXPECT_EQ(rank_for(10'000, topology, entities), -1);
+}
+
+/// Two nodes whose products differ: the verdict asks for one retest.
+results::Results that_disagree() {
+  auto r = fabricate::healthy(2);
+  fabricate::first_case(r).arrays.push_back({"digest", {"entity"}, {2}, {5, 6}});
+  fabricate::first_case(r).parameters["inputs"] = "0123";
+  return r;
+}
+
+class AskTest : public RetestTest {
+ protected:
+  AskTest() {
+    add("fp32-n2048-together", "device", false, Stage::node_local);
+    plan.cases.back().suite = "gemm";
+  }
+  /// How many retests fit that much time.
+  std::size_t asked(double left_s, const results::Results& results = that_disagree()) {
+    return planner
+        .ask(results, verdict::options_from(results), plan, topology, entities, [=] { return left_s; })
+        .size();
+  }
+  RetestPlanner planner;
+};
+
+TEST_F(AskTest, WhatIsMeasuredAgainInTheEndIsNotLeftOut) {
+  EXPECT_EQ(asked(0), 0U);
+  EXPECT_THAT(planner.left_out(), ElementsAre("gemm/fp32-n2048-together (digest)"));
+  EXPECT_EQ(asked(100), 1U);
+  EXPECT_THAT(planner.left_out(), IsEmpty());
+}
+
+TEST_F(AskTest, WhatIsNoSuspectAnyMoreIsNotLeftOut) {
+  EXPECT_EQ(asked(0), 0U);
+  EXPECT_EQ(asked(0, fabricate::healthy(2)), 0U);
+  EXPECT_THAT(planner.left_out(), IsEmpty());
+}
+
+TEST_F(AskTest, WhatIsLeftOutEachTimeIsToldOnce) {
+  for (int round = 0; round <= RetestPlanner::rounds_at_most; ++round) EXPECT_EQ(asked(0), 0U);
+  EXPECT_THAT(planner.left_out(), ElementsAre("gemm/fp32-n2048-together (digest)"));
 }
 
 TEST(JoinVisits, OneRowPerDevice) {
