@@ -6,9 +6,9 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-readonly here cluster=$here/virtual-cluster.sh
+readonly here cluster=$here/virtual-cluster.sh state=/run/assay-virtual-cluster prefix=vb
 assay=${ASSAY:-$here/../build/release/assay}
-name=btry nightly='' only='' keep='' slack=1 levels='smoke quick' seeds='1 2 3'
+name='' nightly='' only='' keep='' slack=1 levels='smoke quick' seeds='1 2 3'
 
 usage() {
   cat <<'TEXT'
@@ -18,6 +18,7 @@ Usage: ci/virtual-battery.sh [--nightly [--levels LIST] [--seeds LIST]] [--only 
   unexpectedly, in which too little was measured in time, or of which a healthy host is WARN, is tried once more. --nightly: all of them at smoke and quick, all suites, three
   seeds each, or the --levels and --seeds given ("smoke", "1 2"). --only: rows whose name matches. --keep: leaves results and output of every row in DIR. ASSAY is the executable.
   --slack FACTOR lengthens the times that are allowed (17 s at smoke, 132 s at quick), where other work keeps the machine busy.
+  --name: of the cluster (one that no other process has, so that batteries may run side by side).
 
 Prints a table: what was done, level, seconds, exit code, who was accused (FAIL) or in doubt, and `ok` or what is wrong. Exit code: 0 all
 rows as expected, 1 not; 77: this machine allows no virtual hosts, with the reason.
@@ -40,11 +41,39 @@ while [ "$#" -gt 0 ]; do
 done
 [ -x "$assay" ] || { printf 'virtual-battery: no executable %s\n' "$assay" >&2; exit 4; }
 
+# A number in the letters a-z: names of hosts, and of the NICs that are called after them, are short.
+letters() {
+  local n=$1 text='' all=abcdefghijklmnopqrstuvwxyz
+  for (( ; n > 0; n /= 26)); do text=${all:n % 26:1}$text; done
+  printf '%s' "$text"
+}
+number_of() {
+  local n=0 i all=abcdefghijklmnopqrstuvwxyz before
+  for ((i = 0; i < ${#1}; ++i)); do before=${all%%"${1:i:1}"*} n=$((26 * n + ${#before})); done
+  printf '%s' "$n"
+}
+# Takes down clusters of batteries that were killed: their names have the numbers of processes that are gone, or the number of this one.
+remove_leftovers() {
+  local path number
+  for path in "$state"/"$prefix"*; do
+    [[ ${path##*/} =~ ^${prefix}[a-z]+$ ]] || continue
+    number=$(number_of "${path##*/"$prefix"}")
+    if [ "$number" = $$ ] || [ ! -e "/proc/$number" ]; then "$cluster" --name "${path##*/}" down >/dev/null 2>&1; fi
+  done
+}
+if [ -z "$name" ]; then
+  remove_leftovers
+  name=$prefix$(letters $$)
+fi
+
 dir=${keep:-$(mktemp -d)}
 mkdir -p "$dir"
 vc() { "$cluster" --name "$name" "$@"; }
+is_up=''
 clean_up() {
-  vc down >/dev/null 2>&1
+  [ "$BASHPID" = $$ ] || return  # a part in the background that is killed as it begins has this trap, too
+  # A cluster of this name that was up before is somebody else's.
+  if [ -n "$is_up" ]; then vc down >/dev/null 2>&1; fi
   [ -n "$keep" ] || rm -rf "$dir"
 }
 trap clean_up EXIT
@@ -199,8 +228,8 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   background=$!
   for n in first again; do  # mpirun that cannot start on the hosts ends at once, before any fault strikes
     # shellcheck disable=SC2086  # words of SUITES
-    out=$(timeout -k 5 $((limit + 30)) "$assay" run --launcher "$cluster --name $name mpirun --without={exclude}" --suites $suites --level "$level" \
-      --seed "$seed" --topology "/run/assay-virtual-cluster/$name/topology.csv" --out "$file.h5" --force --nodes "$file.nodes" --json "$file.json" --progress always 2>"$file.err")
+    out=$(timeout -k 5 $((limit + 30)) "$assay" run --launcher "$(printf %q "$cluster") --name $name mpirun --without={exclude}" --suites $suites --level "$level" \
+      --seed "$seed" --topology "$state/$name/topology.csv" --out "$file.h5" --force --nodes "$file.nodes" --json "$file.json" --progress always 2>"$file.err")
     code=$?
     seconds=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
     if [ -e "$file.h5" ] || [ "${seconds%.*}" -ge 2 ]; then break; fi
@@ -228,6 +257,7 @@ said=$(vc up 6 ${nightly:+--leaves 3} 2>&1 >/dev/null) || {
   if [ "$code" -eq 77 ]; then printf 'SKIPPED %s\n' "${said#virtual-cluster: }"; else printf '%s\n' "$said" >&2; fi
   exit "$code"
 }
+is_up=yes
 printf '| %-28s | level | seed | s | exit | FAIL | in doubt | WARN | as expected |\n|---|---|---|---|---|---|---|---|---|\n' 'what was done'
 if [ -z "$nightly" ]; then levels=smoke seeds=1; fi
 for level in $levels; do

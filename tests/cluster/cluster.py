@@ -8,6 +8,7 @@ the next.
 
 import os
 import pathlib
+import shlex
 import subprocess
 import tempfile
 import time
@@ -116,6 +117,10 @@ class Cluster:
         """One rank on each host (or `ranks` in all): the finished launcher."""
         count = ranks or len(where.get("hosts") or self.hosts)
         return self.start(["-n", count], *args, cwd=cwd, **where).finish(timeout)
+
+    def launcher(self):
+        """For `assay run --launcher`: a rank on each host, but for those that are lost."""
+        return f"{shlex.quote(str(SCRIPT))} --name {self.name} mpirun --without={{exclude}}"
 
     def nic_bytes(self, host):
         """Bytes sent and received by the host's NIC since it was made."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank that dies in a stage inside of nodes ends its own node only; what needs all nodes is incomplete."""
 
+import shlex
+
 import cluster
 import h5py
 import processes
@@ -67,8 +69,7 @@ class Loss(cluster.ClusterTest):
         lost = self.cluster.hosts[0]
         file, nodes = self.dir / "r.h5", self.dir / "nodes"
         launch = cluster.Launch([cluster.ASSAY, "run", "--suites", "inventory,gemm", "--level", "quick", "--out", str(file),
-                                 "--nodes", str(nodes), "--launcher", f"{cluster.SCRIPT} --name {self.cluster.name} mpirun --without={{exclude}}"],
-                                self.dir)
+                                 "--nodes", str(nodes), "--launcher", self.cluster.launcher()], self.dir)
         ended_cases = self.dir / "r.h5.partial" / "cases"
         cluster.wait_until(lambda: ended_cases.is_dir() and len(list(ended_cases.glob("*.h5"))) >= 2, 40, "two ended cases")
         rank = processes.find(cluster.ASSAY, file, [lost])[0]
@@ -90,8 +91,8 @@ class Loss(cluster.ClusterTest):
         lost = self.cluster.hosts[1]
         file, nodes = self.dir / "r.h5", self.dir / "nodes"
         launch = cluster.Launch([cluster.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass",
-                                 "--level", "quick", "--out", str(file), "--nodes", str(nodes), "--launcher",
-                                 f"{cluster.SCRIPT} --name {self.cluster.name} mpirun --without={{exclude}}"], self.dir)
+                                 "--level", "quick", "--out", str(file), "--nodes", str(nodes), "--launcher", self.cluster.launcher()],
+                                self.dir)
 
         def worker():
             found = [p for p in processes.find(cluster.ASSAY, file, [lost]).values() if p.host == lost]
@@ -121,7 +122,7 @@ class Loss(cluster.ClusterTest):
         launch = cluster.Launch(["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", cluster.SCRIPT, "--name", self.cluster.name,
                                  "exec", self.cluster.hosts[0], cluster.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass",
                                  "--level", "smoke", "--out", str(file), "--nodes", str(nodes), "--launcher",
-                                 f"bash {cluster.SCRIPT.parents[1]}/scripts/launch.sh start --without={{exclude}} {mpirun} --"], self.dir)
+                                 f"bash {shlex.quote(str(cluster.SCRIPT.parents[1]))}/scripts/launch.sh start --without={{exclude}} {mpirun} --"], self.dir)
         result = launch.finish(200)
         self.assert_code(result, 3)
         self.assertIn(f"{lost} does not answer: ", result.stderr)

@@ -42,18 +42,18 @@ void write_cases(Writer& writer, int cases) {
 
 constexpr int many_cases = 1000;  ///< several times as many as are written before the latest kill
 
-void write_until_killed(const std::string& file) {
-  Writer writer = Writer::create(file, example::start(many_cases), false);
-  write_cases(writer, many_cases);
+void write_until_killed(const std::string& file, int cases) {
+  Writer writer = Writer::create(file, example::start(cases), false);
+  write_cases(writer, cases);
 }
 
 /// Goes on where a killed one left, and finishes when nobody kills this one.
-void resume_until_killed(const std::string& partial) {
-  Writer writer = Writer::resume(partial, example::start(many_cases), false);
+void resume_until_killed(const std::string& partial, int cases) {
+  Writer writer = Writer::resume(partial, example::start(cases), false);
   std::printf("resumed %zu\n", writer.stored().size());
   std::fflush(stdout);
-  write_cases(writer, many_cases);
-  writer.finish(example::verdict(many_cases), "complete");
+  write_cases(writer, cases);
+  writer.finish(example::verdict(cases), "complete");
 }
 
 /// Processor time of this process, which other load on the machine does not lengthen much.
@@ -112,9 +112,11 @@ int run(const std::vector<std::string>& args) {
   if (is("write", 2)) {
     example::write(args[1], std::stoi(args[2]));
   } else if (is("write-until-killed", 1)) {
-    write_until_killed(args[1]);
-  } else if (is("resume-until-killed", 1)) {
-    resume_until_killed(args[1]);
+    write_until_killed(args[1], many_cases);
+  } else if (is("write-until-killed", 2)) {
+    write_until_killed(args[1], std::stoi(args[2]));
+  } else if (is("resume-until-killed", 2)) {
+    resume_until_killed(args[1], std::stoi(args[2]));
   } else if (is("recover", 2)) {
     recover(args[1], args[2], false);
   } else if (is("check", 1)) {

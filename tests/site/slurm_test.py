@@ -249,24 +249,36 @@ class Slurm(place.SiteTest):
         self.runs(place.COPY + 'sys.exit(2 if os.environ.get("SLURMD_NODENAME", "node0") == "node0" else 0)\n')
         self.site(ASSAY=self.fake)
         self.prolog_site.write_text(str(self.dir / "site.conf"))
-        sent = self.command("sbatch", "--parsable", "--nodes=1", "--nodelist=node0", "--wrap", "true")
+        ran = self.dir / "ran"
+        sent = self.command("sbatch", "--parsable", "--nodes=1", "--nodelist=node0", "--wrap", f"touch {ran}")
         self.assertRegex(sent.stdout, r"^\d+\n", sent.stderr)
+        job = sent.stdout.strip()
         self.until(lambda: "node0" in self.reasons(), "the node is drained")
         self.assertRegex(self.reasons()["node0"], "^assay: node0/cores0-3: ")
         self.assertRegex((self.results / "log").read_text() if (self.results / "log").exists() else "", r"prolog job=\S+ exit=2 ")
-
+        # Slurm takes the job back and holds it.
+        self.until(lambda: (self.job(job, "JobState"), self.job(job, "Priority")) == ("PENDING", "0"), "the job is held in the queue")
+        self.assertFalse(ran.exists(), "the job ran on a node with a fault")
+        # The same job runs when the node is whole.
+        self.prolog_site.unlink()
+        self.command("scontrol", "update", "NodeName=node0", "State=RESUME")
+        self.assert_code(self.command("scontrol", "update", f"JobId={job}", "StartTime=now"), 0)  # else it waits for two minutes
+        self.assert_code(self.command("scontrol", "release", job), 0)
+        self.until(lambda: self.job(job, "JobState") == "COMPLETED", "the job ends")
+        self.assertTrue(ran.exists())
 
     def test_a_prolog_knows_of_the_other_jobs_on_its_node(self):
         self.made(nodes=4)
         self.runs(place.COPY + 'print("PASS (exit 0)")\n')
         self.site(ASSAY=self.fake)
         # A job is RUNNING before its own prolog has run; its script starts after that.
-        started = self.dir / "started"
+        started, ran = self.dir / "started", self.dir / "ran"
         first = self.command("sbatch", "--parsable", "--nodes=1", "--ntasks=1", "--nodelist=node1", "--wrap", f"touch {started}; sleep 60").stdout.strip()
         self.until(started.exists, "the first job runs")
         self.prolog_site.write_text(str(self.dir / "site.conf"))
-        second = self.command("sbatch", "--parsable", "--nodes=1", "--ntasks=1", "--nodelist=node1", "--wrap", "true").stdout.strip()
+        second = self.command("sbatch", "--parsable", "--nodes=1", "--ntasks=1", "--nodelist=node1", "--wrap", f"touch {ran}").stdout.strip()
         self.until(lambda: self.job(second, "JobState") == "COMPLETED", "the second job ends")
+        self.assertTrue(ran.exists())
         self.assertIn(f"(beside job {first})", (self.results / "log").read_text())
         self.assertFalse((self.dir / "state" / "prolog.passed").exists())
 
