@@ -67,8 +67,12 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
                : median(values);
   };
   std::map<int, double> class_centre;
+  // Of a few pairs below a switch two slow nodes slow most.
   for (const auto& [cls, values] : by_class)
-    class_centre[cls] = by_rounds.contains(cls) ? usual(cls, values) : quantile(values, upper_quartile);
+    class_centre[cls] =
+        by_rounds.contains(cls)
+            ? usual(cls, values)
+            : quantile(values, values.size() < least_round_rows ? across_quantile : upper_quartile);
   // A few slow pairs are no measure of themselves.
   for (const auto& [cls, values] : by_class) {
     if (values.size() >= least_class_rows) continue;

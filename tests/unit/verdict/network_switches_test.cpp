@@ -92,6 +92,22 @@ TEST(VerdictSwitches, TheUsualRateIsThatOfLinksLikeItsOwn) {
   EXPECT_TRUE(named) << all_reasons(*run.verdict);
 }
 
+/// Most pairs below the switches are slow, and were taken for what is usual there.
+TEST(VerdictSwitches, OfFiveNodesBelowTwoSwitchesTwoSlowOnesAreNamed) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Spec spec = few(5, {slow_nic(0, 50), slow_nic(4, 60)});
+    spec.leaves = 2;
+    spec.metrics = simulate::pick_metrics({"p2p/latency-8-cross-mpi"});
+    spec.samples = 10;
+    spec.seed = seed;
+    std::set<std::string> names;
+    const auto run = simulate::run(spec);
+    for (const auto& f : run.verdict->findings)
+      if (f.severity == "FAIL") names.insert(f.name);
+    EXPECT_THAT(names, UnorderedElementsAre("sim00", "sim04")) << seed << all_reasons(*run.verdict);
+  }
+}
+
 /// All but one node are below one switch: it is measured again with those, too.
 TEST(VerdictSwitches, APartWithOnePartnerAcrossIsConfirmed) {
   Spec spec = few(12, {slow_nic(0, 50)});
