@@ -15,7 +15,7 @@ usage() {
 Usage: ci/virtual-battery.sh [--nightly [--levels LIST] [--seeds LIST]] [--only REGEX] [--name NAME] [--keep DIR] [--slack FACTOR]
 
   By day at least ten degradations at level smoke, suites p2p and allreduce; a row that is INCONCLUSIVE
-  unexpectedly, in which too little was measured in time, or of which a healthy host is WARN, is tried once more. --nightly: all of them at smoke and quick, all suites, three
+  unexpectedly, or a host of it, in which too little was measured in time, or of which a healthy host is WARN, is tried once more. --nightly: all of them at smoke and quick, all suites, three
   seeds each, or the --levels and --seeds given ("smoke", "1 2"). --only: rows whose name matches. --keep: leaves results and output of every row in DIR. ASSAY is the executable.
   --slack FACTOR lengthens the times that are allowed (17 s at smoke, 132 s at quick), where other work keeps the machine busy.
   --name: of the cluster (one that no other process has, so that batteries may run side by side).
@@ -209,9 +209,9 @@ judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE WHAT
   printf 'ok'
 }
 
-# What a machine that is busy with something else can cause: no time, no verdict, or a link that is slow for once. Who is at fault is none
+# What a machine that is busy with something else can cause: no time, no verdict about a host or all, or a link that is slow for once. Who is at fault is none
 # of that.
-may_be_noise() { case "$1" in 'nothing was measured' | took* | 'exit code 3, '* | *' warned of' | *' cases passed') ;; *) return 1 ;; esac; }
+may_be_noise() { case "$1" in 'nothing was measured' | took* | 'exit code 3, '* | *' warned of' | *' in doubt' | *' cases passed') ;; *) return 1 ;; esac; }
 
 bad=0 verdict=''
 # SUITES may end in options: six hosts share one machine's memory, each of which takes it all for its own.

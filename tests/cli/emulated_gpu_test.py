@@ -246,6 +246,8 @@ class Emulated(emulated.EmulatedTest):
                                      "smoke", "--force", "--out", "r.h5", env={"ASSAY_FAKE_GPUS": str(path), "ASSAY_NVML_LIBRARY": os.environ["ASSAY_FAKE_NVML"]})
                 said = " ".join(result.stdout.split())
                 with self.open() as file:
+                    if "memory" not in file["cases"] and "the system gave out no more" in said:
+                        self.skipTest("noise: on this busy machine memory came too slowly for these copies")
                     shares = [case["bound_share"][0] for case in file["cases/memory"].values() if "bound_share" in case]
                 self.assertGreaterEqual(len(shares), 1, result.stdout)
                 if speed == "slow":  # an emulated GPU is faster than these
