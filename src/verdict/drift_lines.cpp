@@ -34,15 +34,6 @@ std::vector<double> middle_of(const std::vector<std::vector<double>>& lines) {
   return middle;
 }
 
-}  // namespace
-
-double median_of_known(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return std::isnan(v); });
-  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : median(values);
-}
-
-namespace {
-
 struct Sums {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
   void add(double at, double value) {
@@ -53,6 +44,11 @@ struct Sums {
 };
 
 }  // namespace
+
+double median_of_known(std::vector<double> values) {
+  std::erase_if(values, [](double v) { return std::isnan(v); });
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : median(values);
+}
 
 Fall fall_of(std::span<const double> line) {
   Fall best;

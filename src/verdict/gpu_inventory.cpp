@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs against the majority of their model, and their PCIe links against what they can do.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -29,23 +28,20 @@ bool is_gpu_amount(const std::string& name) {
   return amounts.contains(name);
 }
 
-/// Values of some rows of a column, with the rows of /entities. What a GPU does not tell is not compared.
-template <typename Value, typename Known>
+/// Values of some rows of a column, with the rows of /entities.
+template <typename Value>
 void judge_among(Judgement& j, const std::string& name, const InventoryTable& table,
-                 const std::vector<std::size_t>& rows, const std::vector<Value>& values, Known known) {
+                 const std::vector<std::size_t>& rows, const std::vector<Value>& values) {
   std::vector<std::int32_t> entities;
   std::vector<Value> told;
   for (const auto row : rows) {
-    if (row >= values.size() || !known(values[row])) continue;
+    if (row >= values.size()) continue;
     entities.push_back(table.entity[row]);
     told.push_back(values[row]);
   }
   const Majority gpus{"device", "GPUs", is_gpu_amount};
   judge_column(j, gpus, name, entities, told);
 }
-
-bool has_text(const std::string& text) { return !text.empty(); }
-bool has_number(double number) { return !std::isnan(number); }
 
 /// Where /inventory/pci has the GPU's link it is judged there.
 std::set<std::int32_t> links_judged(const Judgement& j) {
@@ -174,16 +170,16 @@ void judge_gpus(Judgement& j) {
     if ((*kind)[row] == column::gpu) all.push_back(row);
   std::map<std::string, std::vector<std::size_t>> by_model;
   if (const auto* model = text_column(table, {"model"})) {
-    judge_among(j, "model", table, all, *model, has_text);
+    judge_among(j, "model", table, all, *model);
     for (const auto row : all) by_model[(*model)[row]].push_back(row);
   } else {
     by_model[""] = all;
   }
   for (const auto& [model, rows] : by_model) {
     for (const auto& [name, values] : table.text)
-      if (is_compared(name)) judge_among(j, name, table, rows, values, has_text);
+      if (is_compared(name)) judge_among(j, name, table, rows, values);
     for (const auto& [name, values] : table.number)
-      if (is_compared(name)) judge_among(j, name, table, rows, values, has_number);
+      if (is_compared(name)) judge_among(j, name, table, rows, values);
   }
   judge_width(j, table, all);
   judge_generation(j, table, all);

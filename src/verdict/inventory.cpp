@@ -188,19 +188,6 @@ void judge_pcie(Judgement& j, const InventoryTable& table) {
   }
 }
 
-/// An empty text is what a machine does not tell, but for options, of which a kernel may have none.
-std::pair<std::vector<std::int32_t>, std::vector<std::string>> known_texts(
-    const std::string& column, const std::vector<std::int32_t>& rows,
-    const std::vector<std::string>& values) {
-  std::pair<std::vector<std::int32_t>, std::vector<std::string>> known;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].empty() && column != column::kernel_options) continue;
-    known.first.push_back(rows[i]);
-    known.second.push_back(values[i]);
-  }
-  return known;
-}
-
 }  // namespace
 
 void judge_inventory(Judgement& j) {
@@ -210,9 +197,8 @@ void judge_inventory(Judgement& j) {
   const auto& table = it->second;
   const Majority nodes{"node", "nodes", is_amount};
   for (const auto& [column, values] : table.text) {
-    if (is_identity(column) || values.size() != table.entity.size()) continue;
-    const auto [rows, known] = known_texts(column, table.entity, values);
-    judge_column(j, nodes, column, rows, known);
+    if (!is_identity(column) && values.size() == table.entity.size())
+      judge_column(j, nodes, column, table.entity, values);
   }
   for (const auto& [column, values] : table.number) {
     if (!is_identity(column) && values.size() == table.entity.size())

@@ -104,10 +104,13 @@ std::vector<ValueGroup> value_groups(const std::string& column, const std::vecto
   return groups;
 }
 
-std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows,
+/// An empty text is what a machine does not tell, but for options, of which a kernel may have none.
+std::vector<ValueGroup> value_groups(const std::string& column, const std::vector<std::int32_t>& rows,
                                      const std::vector<std::string>& values) {
   std::map<std::string, std::vector<std::int32_t>> by_text;
-  for (std::size_t i = 0; i < values.size(); ++i) by_text[values[i]].push_back(rows[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!values[i].empty() || column == results::inventory::kernel_options)
+      by_text[values[i]].push_back(rows[i]);
   std::vector<ValueGroup> groups;
   for (auto& [text, of] : by_text)
     groups.push_back({text.empty() ? "nothing" : text, results::not_taken, std::move(of)});
@@ -227,7 +230,7 @@ void judge_column(Judgement& j, const Majority& of, const std::string& column,
 
 void judge_column(Judgement& j, const Majority& of, const std::string& column,
                   const std::vector<std::int32_t>& rows, const std::vector<std::string>& values) {
-  judge_value_groups(j, of, column, value_groups(rows, values));
+  judge_value_groups(j, of, column, value_groups(column, rows, values));
 }
 
 }  // namespace assay::verdict

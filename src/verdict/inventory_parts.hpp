@@ -19,7 +19,8 @@ struct Majority {
 };
 
 /// A column of texts or numbers: those that differ from the majority, from one another where there is none,
-/// or a second population. `rows` are of /entities; a NaN is not compared.
+/// or a second population. `rows` are of /entities; what is not told (NaN, an
+/// empty text) is not compared.
 void judge_column(Judgement& j, const Majority& of, const std::string& column,
                   const std::vector<std::int32_t>& rows, const std::vector<double>& values);
 void judge_column(Judgement& j, const Majority& of, const std::string& column,

@@ -68,10 +68,6 @@ class Traffic {
   std::map<std::tuple<int, bool, int>, double> best_;       // by switch
 };
 
-}  // namespace
-
-namespace {
-
 void find_fabrics(std::vector<LeafView>& views) {
   for (std::size_t first = 0; first < views.size(); ++first) {
     if (views[first].fabric >= 0) continue;

@@ -14,13 +14,7 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 /// The parts that FAIL; of a path between two switches both of its name.
-std::set<std::string> failed(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
-                             const std::vector<std::string>& faults, std::int64_t devices = 1) {
-  Spec spec = network(nodes, leaves, faults);
-  spec.metrics = simulate::pick_metrics({"p2p"});
-  spec.samples = 10;
-  spec.seed = seed;
-  spec.devices_per_node = devices;
+std::set<std::string> failed(const Spec& spec) {
   const auto run = simulate::run(spec);
   std::set<std::string> names;
   for (const auto& f : run.verdict->findings)
@@ -33,6 +27,22 @@ std::set<std::string> failed(std::int64_t nodes, std::int64_t leaves, std::uint6
     }
   }
   return names;
+}
+
+Spec all_cases(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
+               const std::vector<std::string>& faults) {
+  Spec spec = network(nodes, leaves, faults);
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.samples = 10;
+  spec.seed = seed;
+  return spec;
+}
+
+std::set<std::string> failed(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
+                             const std::vector<std::string>& faults, std::int64_t devices = 1) {
+  Spec spec = all_cases(nodes, leaves, seed, faults);
+  spec.devices_per_node = devices;
+  return failed(spec);
 }
 
 TEST(VerdictSwitches, LinksNearTheFloorAreToldByTheirSwitch) {
@@ -100,11 +110,7 @@ TEST(VerdictSwitches, OfFiveNodesBelowTwoSwitchesTwoSlowOnesAreNamed) {
     spec.metrics = simulate::pick_metrics({"p2p/latency-8-cross-mpi"});
     spec.samples = 10;
     spec.seed = seed;
-    std::set<std::string> names;
-    const auto run = simulate::run(spec);
-    for (const auto& f : run.verdict->findings)
-      if (f.severity == "FAIL") names.insert(f.name);
-    EXPECT_THAT(names, UnorderedElementsAre("sim00", "sim04")) << seed << all_reasons(*run.verdict);
+    EXPECT_THAT(failed(spec), UnorderedElementsAre("sim00", "sim04")) << seed;
   }
 }
 
@@ -192,12 +198,8 @@ TEST(VerdictSwitches, AHealthyOneBesideTwoThatFailIsNotNamed) {
 /// Severity and text of all findings but notes.
 std::vector<std::string> told(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
                               const std::vector<std::string>& faults) {
-  Spec spec = network(nodes, leaves, faults);
-  spec.metrics = simulate::pick_metrics({"p2p"});
-  spec.samples = 10;
-  spec.seed = seed;
   std::vector<std::string> all;
-  const auto run = simulate::run(spec);
+  const auto run = simulate::run(all_cases(nodes, leaves, seed, faults));
   for (const auto& f : run.verdict->findings)
     if (f.severity != "INFO") all.push_back(f.severity + " " + f.text);
   return all;
