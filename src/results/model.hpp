@@ -136,6 +136,7 @@ struct EventRow {
   std::string kind, text;
   std::string finding =
       {};  ///< of a launch event: missing, uncovered, ...; always there after reading a file
+  std::string case_path = {};  ///< of an event that bears on one case, such as storage/shared-easy-write-0
 };
 
 /// What was sampled of nodes and GPUs while cases ran: clocks, power, temperatures. In the order of the

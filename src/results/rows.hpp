@@ -74,6 +74,7 @@ void describe(Of<EventRow>, V&& v) {
   v("kind", &EventRow::kind);
   v("text", &EventRow::text);
   v("finding", &EventRow::finding);
+  v("case", &EventRow::case_path);
 }
 
 template <class V>

@@ -257,9 +257,9 @@ class RunController final : public supervisor::Controller {
   // A file server that fails over takes up to a minute. A gate of 15 s ends before.
   double server_standstill_s() const override { return std::clamp(config_.budget_s() / 2, 65.0, 90.0); }
 
-  void stalled(const std::string& text) noexcept override {
+  void stalled(int case_index, const std::string& text) noexcept override {
     try {
-      file_.event(entities_->cluster(), "launch-warn", text, "hang");
+      file_.event(entities_->cluster(), "launch-warn", text, "hang", case_name(case_index));
     } catch (const std::exception&) {
       // The samples show it, too.
     }

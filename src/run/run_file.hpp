@@ -46,7 +46,8 @@ class RunFile {
   /// A case without measurements.
   void write_state(const Case& c, results::CaseState state, const std::string& reason);
   /// `finding`: see results::EventRow.
-  void event(int entity, const std::string& kind, const std::string& text, const std::string& finding = {});
+  void event(int entity, const std::string& kind, const std::string& text, const std::string& finding = {},
+             const std::string& case_path = {});
 
  private:
   std::unique_ptr<results::Writer> writer_;

@@ -82,7 +82,7 @@ class Controller {
   /// Seconds that the server of such a directory may take for an answer.
   virtual double server_standstill_s() const = 0;
   /// The server of such a directory did not answer for a while, and then did.
-  virtual void stalled(const std::string& text) noexcept = 0;
+  virtual void stalled(int case_index, const std::string& text) noexcept = 0;
   /// Longest duration of the run from the first case on, in s.
   virtual double run_deadline_s() const = 0;
 };

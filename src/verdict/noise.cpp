@@ -322,6 +322,15 @@ results::Finding about_dips(const Judgement& j, const Series& s, const Dipping& 
   return f;
 }
 
+/// Cases in which a file server did not answer for a while, by their names without repeats: writers that had
+/// to wait for it have a backlog afterwards, others none.
+std::set<std::string> cases_with_stalls(const Judgement& j) {
+  std::set<std::string> cases;
+  for (const auto& e : j.results.events)
+    if (e.finding == "hang" && !e.case_path.empty()) cases.insert(base_name(e.case_path));
+  return cases;
+}
+
 /// One finding of all parts of a suite that dip, which are too many to be told one by one.
 void add_dips_of_many(Judgement& j, const std::vector<DipsStory>& stories) {
   auto f = std::max_element(stories.begin(), stories.end(), [](const auto& a, const auto& b) {
@@ -344,6 +353,7 @@ void add_dips_of_many(Judgement& j, const std::vector<DipsStory>& stories) {
 /// only parts that do so much more often than all others are named, and never as a fault.
 void judge_dips(Judgement& j) {
   const auto failed = parts_that_fail(j);
+  const auto stalls = cases_with_stalls(j);
   std::size_t tests[2] = {};  // of parts, of links
   for (const auto& s : j.series) tests[s.kind == "link"] += may_dip(s) ? 1U : 0U;
   std::map<std::string, std::map<std::int32_t, DipsStory>> suites;
@@ -357,8 +367,14 @@ void judge_dips(Judgement& j) {
     for (std::size_t i = 0; i < apart; ++i) {
       auto& story = suites[s.suite][parts[i].entity];
       ++story.metrics;
-      if (parts[i].share() <= story.share) continue;
-      story.finding = about_dips(j, s, parts[i], usual, parts.size() - apart);
+      auto finding = about_dips(j, s, parts[i], usual, parts.size() - apart);
+      if (stalls.contains(s.suite + "/" + s.name)) {
+        finding.severity = "INFO";
+        finding.text += "; a file server did not answer for a while in this case";
+      }
+      const auto weight = std::pair(finding.severity == "WARN", parts[i].share());
+      if (weight <= std::pair(story.finding.severity == "WARN", story.share)) continue;
+      story.finding = std::move(finding);
       story.rows = parts[i].rows;
       story.share = parts[i].share();
     }

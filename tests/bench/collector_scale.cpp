@@ -100,7 +100,7 @@ class Timing final : public Controller {
   std::string directories(int) const override { return {}; }
   std::string shared_path(int) const override { return {}; }
   double server_standstill_s() const override { return 60; }
-  void stalled(const std::string&) noexcept override {}
+  void stalled(int, const std::string&) noexcept override {}
   double run_deadline_s() const override { return long_s_ + 600; }
 
  private:

@@ -18,11 +18,18 @@ class Rails(cluster.ClusterTest):
 
     def measure(self, *more, size="65536", level="smoke", modes="uni"):
         topology = cluster.STATE / self.cluster.name / "topology.csv"
-        result = self.cluster.run(*ARGS, "--level", level, "--p2p.scopes", "cross", "--p2p.modes", modes, "--p2p.sizes", size,
-                                  "--topology", topology, *more, cwd=self.dir)
-        run = Results(self.dir / "r.h5")
-        self.assertEqual(run.state, "complete", result.stderr)
-        return result, run
+        return self.run_in_time("--p2p.scopes", "cross", "--p2p.modes", modes, "--p2p.sizes", size, "--topology", topology, *more, level=level)
+
+    def run_in_time(self, *args, level="smoke", **options):
+        """At the level, and at quick where that left no time for some cases, on a busy machine."""
+        for name in dict.fromkeys((level, "quick")):
+            result = self.cluster.run(*ARGS, "--level", name, *args, cwd=self.dir, **options)
+            run = Results(self.dir / "r.h5")
+            self.assertEqual(run.state, "complete", result.stderr)
+            late = run.out_of_time()
+            if not late:
+                return result, run
+        self.skipTest(f"noise: no time was left for {late}")
 
     def test_every_nic_carries_its_own_messages_and_is_written_and_read_through(self):
         _, run = self.measure(modes="uni,put,get")
@@ -45,9 +52,7 @@ class Rails(cluster.ClusterTest):
         self.assertIn("alone, which moved", " ".join(finding["text"] for finding in run.findings if finding["metric"] == "path"))
 
     def test_a_nic_talks_to_itself_on_each_host(self):
-        result = self.cluster.run(*ARGS, "--level", "smoke", "--p2p.scopes", "loopback", "--p2p.modes", "latency,uni", "--p2p.sizes", "65536", cwd=self.dir, ranks=2 * len(self.cluster.hosts), slots=2)
-        run = Results(self.dir / "r.h5")
-        self.assertEqual(run.state, "complete", result.stderr)
+        _, run = self.run_in_time("--p2p.scopes", "loopback", "--p2p.modes", "latency,uni", "--p2p.sizes", "65536", ranks=2 * len(self.cluster.hosts), slots=2)
         for nic in ("eth0", "eth1"):
             for case, metric in ((f"bandwidth-uni-65536-loopback-ucx-{nic}", "bandwidth"), (f"latency-8-loopback-ucx-{nic}", "latency")):
                 self.assertEqual(set(run.of_each("p2p", case, metric)), {f"{host}/{nic}" for host in self.cluster.hosts})

@@ -58,6 +58,12 @@ class Results:
         with h5py.File(self._path) as f:
             return {f"{suite}/{name}": case.attrs["state"] for suite, cases in f["cases"].items() for name, case in cases.items()}
 
+    def out_of_time(self):
+        """Cases that the budget of the level left no time for."""
+        with h5py.File(self._path) as f:
+            return sorted(f"{suite}/{name}" for suite, cases in f["cases"].items() for name, case in cases.items()
+                          if case.attrs["state"] == "skip" and "budget" in case.attrs.get("reason", ""))
+
     def path(self, case):
         """What carried the messages of a p2p case."""
         with h5py.File(self._path) as f:

@@ -89,7 +89,7 @@ class FakeController final : public Controller {
   std::string directories(int index) const override { return index == 2 ? shared : "/scratch"; }
   std::string shared_path(int index) const override { return index == 2 ? shared : ""; }
   double server_standstill_s() const override { return 60; }
-  void stalled(const std::string& text) noexcept override { stalls.push_back(text); }
+  void stalled(int, const std::string& text) noexcept override { stalls.push_back(text); }
   double run_deadline_s() const override { return 100; }
 };
 

@@ -196,5 +196,22 @@ TEST(VerdictDips, PartsThatAllDipAlikeAreNotNamed) {
       }
 }
 
+/// Who waited for a file server writes a backlog afterwards. A dip in another case still counts, also a rarer one.
+TEST(VerdictDips, ACaseInWhichAServerDidNotAnswerNamesNoPart) {
+  auto r = dipping(8, {{3, 0.4}}, 1);
+  EXPECT_THAT(intermittent(judge(r)), SizeIs(1));
+  auto& again = r.cases.emplace_back(first_case(r));
+  again.name += "-again";
+  r.events.push_back({1, 0, "launch-warn", "/scratch did not answer for 25 s", "hang", first_case(r).path()});
+  auto& values = again.metrics[0].values;
+  for (std::size_t s = 0; s < 100; ++s)
+    if (s % 8 != 0) values[3 * 100 + s] = values[2 * 100 + s];
+  const auto both = judge(r);
+  EXPECT_EQ(intermittent(both), std::set<std::string>{device(3)}) << all_reasons(both);
+  r.cases.pop_back();
+  const auto v = judge(r);
+  EXPECT_THAT(intermittent(v), SizeIs(0)) << all_reasons(v);
+}
+
 }  // namespace
 }  // namespace assay
