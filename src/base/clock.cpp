@@ -49,15 +49,15 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-/// Seconds of "Z", "+01:00" or nothing; no value for anything else.
+/// Seconds of "Z", "+01:00", "+0100", "+01" or nothing; no value for anything else.
 std::optional<int> offset_of(std::string_view text) {
-  if (text.empty() || text == "Z") return 0;
+  if (text.empty() || text == "Z" || text == "z") return 0;
   const int sign = text.front() == '+' ? 1 : text.front() == '-' ? -1 : 0;
   if (sign == 0) return std::nullopt;
   text.remove_prefix(1);
   const int hours = digits(text, 2, 0, 14);
-  take(text, ':');
-  const int minutes = digits(text, 2, 0, 59);
+  const bool more = take(text, ':') || !text.empty();
+  const int minutes = more ? digits(text, 2, 0, 59) : 0;
   if (hours < 0 || minutes < 0 || !text.empty()) return std::nullopt;
   return sign * (3600 * hours + 60 * minutes);
 }
@@ -70,15 +70,16 @@ std::optional<double> parse_iso(std::string_view text) {
   const int month = good ? digits(text, 2, 1, 12) : -1;
   good = month >= 0 && take(text, '-');
   const int day = good ? digits(text, 2, 1, 31) : -1;
-  good = day >= 0 && (take(text, 'T') || take(text, ' '));
+  good = day >= 0 && (take(text, 'T') || take(text, 't') || take(text, ' '));
   const int hour = good ? digits(text, 2, 0, 23) : -1;
   good = hour >= 0 && take(text, ':');
   const int minute = good ? digits(text, 2, 0, 59) : -1;
-  good = minute >= 0 && take(text, ':');
-  const int second = good ? digits(text, 2, 0, 60) : -1;
+  if (minute < 0) return std::nullopt;
+  const bool seconds = take(text, ':');
+  const int second = seconds ? digits(text, 2, 0, 60) : 0;
   if (second < 0) return std::nullopt;
   double part = 0;
-  if (take(text, '.'))
+  if (seconds && (take(text, '.') || take(text, ',')))
     for (double scale = 0.1; !text.empty() && text.front() >= '0' && text.front() <= '9'; scale /= 10) {
       part += scale * (text.front() - '0');
       text.remove_prefix(1);

@@ -28,9 +28,9 @@ double clock_step_s();
 /// Now as ISO 8601 UTC with seconds, e.g. "2026-01-31T04:05:06Z".
 std::string utc_now_iso();
 
-/// Seconds since 1970 of a time in ISO 8601: "2026-01-31T04:05:06Z", with a fraction of the second or an
-/// offset as +01:00 if need be; a time without either counts as UTC, and a blank may stand for the T. Nothing
-/// for anything else.
+/// Seconds since 1970 of a time in ISO 8601: "2026-01-31T04:05:06Z", also without seconds, with a fraction
+/// of the second, or with an offset as +01:00, +0100 or +01. A time without zone counts as UTC, and a blank
+/// may stand for the T. Nothing for anything else.
 std::optional<double> parse_iso(std::string_view text);
 /// Seconds since 1970 as utc_now_iso would say them.
 std::string iso_of(double seconds);

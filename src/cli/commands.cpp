@@ -183,9 +183,9 @@ CommandSpec recover_command_spec() {
           {{"PARTIAL", "the directory FILE.h5.partial of the run", true, {}}},
           {make_option("output", OptionKind::path, "FILE", "results file to write", 'o'), force},
           {"assay recover q.h5.partial -o q.h5"},
-          "Exit codes: 0, 3 when some of the directory cannot be read (it is skipped), when\n"
-          "the file breaks the schema (both times the directory is kept) or cannot be\n"
-          "written, 4 when the start of the directory cannot be read."};
+          "Exit codes: 0; 3 when parts of it are unreadable (skipped) or the file breaks\n"
+          "the schema (both keep the directory), or the file cannot be written; 4 when\n"
+          "the run's plan in it cannot be read."};
 }
 
 CommandSpec report_command_spec() {
@@ -204,8 +204,8 @@ CommandSpec report_command_spec() {
            shared("limits"), shared("baseline"), shared("history"), shared("require")},
           {"assay report q.h5 -o q.html", "assay report before.h5 after.h5 -o change.html",
            "assay report nights/ -o nights.html", "assay report q.h5 --markdown -o q.md"},
-          "States and numbers are those of assay verdict. For a directory: its newest run,\n"
-          "be it unfinished, with the verdict over all runs and all as history.\n"
+          "States and numbers are those of assay verdict. Of a directory: its newest run,\n"
+          "even if unfinished, with the verdict and the history of all its runs.\n"
           "Exit codes: 0, 3 when the page cannot be written, 4 when an input cannot be\n"
           "read."};
 }
@@ -217,7 +217,7 @@ CommandSpec trend_command_spec() {
           {{"DIR", "directory with results files, or files separated by commas", true, {}}},
           {make_option("output", OptionKind::path, "FILE", "HTML file to write; needs no network", 'o')},
           {"assay trend /data/nightly -o trend.html"},
-          "A lasting change is looked for from five runs of a metric on.\n"
+          "Lasting changes are sought in metrics with five or more runs.\n"
           "Exit codes: 0, 3 when the page cannot be written, 4 for unreadable input or\n"
           "fewer than two runs."};
 }

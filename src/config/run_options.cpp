@@ -100,8 +100,8 @@ std::vector<OptionSpec> where_to_run() {
                       {}, true)),
       presentation(
           option("config", path, "", "FILE",
-                 "TOML file with options by their long names; the command line has precedence, and with "
-                 "--resume there, an out of the file has no effect")),
+                 "TOML file with options by their long names; the command line has precedence; if it "
+                 "has --resume, out in the file is ignored")),
   };
 }
 
@@ -128,8 +128,9 @@ std::vector<OptionSpec> what_to_judge_by() {
           "optional metrics and counters that must be measured; coverage: every core and GPU of every node",
           {}, true),
       option("telemetry-hz", number, "", "N",
-             "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; when not given 0 at level "
-             "smoke, else 1, or fewer of thousands of GPUs"),
+             "samples a second of clocks, power and temperatures: 0, or 0.1 to 10; when not given 1 (level "
+             "smoke: "
+             "0; fewer with thousands of GPUs)"),
       option("max-file", bytes, "", "SIZE",
              "limit for the planned size of the results file; when not given 2.5 MiB for each node, at least "
              "4 GiB"),

@@ -60,7 +60,9 @@ LinkEnds link_ends(const results::Results& results, const results::VerdictData& 
     const auto& e = results.entities[static_cast<std::size_t>(s.entity)];
     const bool other = named.others.contains(e.name) || named.others.contains(node_of(e.name)) ||
                        (e.kind == "node" && named.nodes_of_others.contains(e.name));
-    if (named.ends.contains(e.name) && !other) out.only.insert(s.entity);
+    if (!named.ends.contains(e.name) || other) continue;
+    out.only.insert(s.entity);
+    out.nodes += e.kind == "node" ? 1 : 0;
   }
   return out;
 }

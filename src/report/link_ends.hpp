@@ -14,6 +14,7 @@ namespace assay::report {
 struct LinkEnds {
   std::size_t links = 0;        ///< that FAIL
   std::set<std::int32_t> only;  ///< rows of /entities: nodes and parts that FAIL as ends of these alone
+  std::size_t nodes = 0;        ///< of these
 };
 
 /// From the findings: a part is an end alone where no other FAIL names it, its node or a part of it. Empty

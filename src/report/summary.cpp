@@ -285,9 +285,6 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
     if (const auto node = results::node_above(results.entities, e.entity); node >= 0 && results::loss_of(e))
       lost.insert(results.entities[static_cast<std::size_t>(node)].name);
   const LinkEnds ends = link_ends(results, verdict);
-  const auto at_ends = std::ranges::count_if(ends.only, [&](std::int32_t row) {
-    return results.entities[static_cast<std::size_t>(row)].kind == "node";
-  });
   std::string text = "nodes:";
   for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN", "NOT_TESTED", "PASS"}) {
     const auto it = by_state.find(state);
@@ -303,19 +300,18 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
       text += (i == 0 ? "" : i == gone ? "; " : ", ") + names[i];
     text += names.size() > nodes_shown ? fmt::format(" and {} more)", names.size() - nodes_shown) : ")";
   }
-  if (at_ends > 0)
-    text += fmt::format("; {}, {} only as their ends", links_words(ends),
-                        plural(static_cast<std::size_t>(at_ends), "node"));
+  if (ends.nodes > 0)
+    text += fmt::format("; {}, {} only as their ends", links_words(ends), plural(ends.nodes, "node"));
   return by_state.empty() ? "" : wrap(text, width, 2);
 }
 
-/// FAILs of parts that belong to no node: switches, and links where no node FAILs for them.
+/// FAILs of parts that belong to no node: switches, and links where no node FAILs for them alone.
 std::string other_parts_line(const Results& results, const VerdictData& verdict, std::size_t width) {
   const LinkEnds ends = link_ends(results, verdict);
   std::map<std::string, std::set<std::string>> parts;
   for (const auto& f : verdict.findings)
     if (f.severity == "FAIL" &&
-        (f.level == "switch" || f.level == "rack" || (f.level == "link" && ends.only.empty())))
+        (f.level == "switch" || f.level == "rack" || (f.level == "link" && ends.nodes == 0)))
       parts[f.level].insert(
           short_link(f.name.substr(f.name.starts_with(f.level + ":") ? f.level.size() + 1 : 0)));
   std::string text;

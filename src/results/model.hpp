@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/interned.hpp"
@@ -222,6 +223,7 @@ struct VerdictData {
   std::string state;  ///< PASS|WARN|FAIL|INCONCLUSIVE
   int exit_code = 3;
   std::string basis;  ///< "limits 12, hardware rates 30, peers only 4"
+  std::vector<std::pair<std::string, std::size_t>> compared = {};  ///< counts of `basis`; not stored
   double false_alarm_rate = not_taken;
   std::vector<std::string> reasons;  ///< why the state is what it is, one line each
   std::vector<Finding> findings;

@@ -12,7 +12,6 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/exit_code.hpp"
-#include "base/process_stat.hpp"
 #include "base/units.hpp"
 #include "results/reader.hpp"
 #include "run/arrivals.hpp"
@@ -23,6 +22,7 @@
 #include "run/progress.hpp"
 #include "run/relaunch.hpp"
 #include "run/retest.hpp"
+#include "run/run_clock.hpp"
 #include "run/run_file.hpp"
 #include "run/run_schedule.hpp"
 #include "supervisor/heartbeat.hpp"
@@ -106,7 +106,7 @@ class RunController final : public supervisor::Controller {
     // Monotonic clocks of two machines have nothing in common.
     file_.all_ready(members_.front() == 0 ? facts.run_start_s : now_s() - facts.elapsed_s, facts.identity);
     // From the start of the launcher on, and of those launches before it.
-    budget_from_s_ = (segment_ == 1 ? made_at_s_ : now_s()) - config_.options.number("spent");
+    clock_.begin(segment_, config_.options.number("spent"));
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
     tell(findings_);
   }
@@ -114,7 +114,7 @@ class RunController final : public supervisor::Controller {
   supervisor::Step next() override {
     for (;;) {
       schedule_.has_stored(file_.writer().bytes());
-      const RunSchedule::Decision decision = schedule_.next(file_.writer().stored(), elapsed_s());
+      const RunSchedule::Decision decision = schedule_.next(file_.writer().stored(), clock_.elapsed_s());
       if (decision.action == RunSchedule::Action::end) {
         if (plan_retests()) continue;
         break;
@@ -154,9 +154,9 @@ class RunController final : public supervisor::Controller {
     if (!loss.path.empty()) event("hang", loss.text, -1);
     if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
     if (lost_why_.empty()) lost_why_ = loss.brief;
-    schedule_.lose_ranks();
     const int node = topology_.ranks.at(static_cast<std::size_t>(place_of(loss.rank))).node;
     if (at_fault) lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
+    schedule_.lose_ranks(clock_.elapsed_s(), at_fault ? restart_s() : std::nullopt);
     const bool alone = case_index >= 0 && inside_nodes(case_index);
     std::vector<int> affected;
     for (const RankPlace& place : topology_.ranks)
@@ -196,7 +196,7 @@ class RunController final : public supervisor::Controller {
     file_.writer().finish(results, verdict);
     const Closing closing{file_};  // which removes the directory that the samples of `results` are read from
     const std::string file = file_.writer().file().string();
-    const double ran_s = budget_from_s_ > 0 ? elapsed_s() : 0;
+    const double ran_s = clock_.has_begun() ? clock_.elapsed_s() : 0;
     const bool reported = report({results, verdict, file, ran_s, config_.budget_s()});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
       std::fprintf(stderr, "assay: command for the missing cases: %s\n",
@@ -287,18 +287,6 @@ class RunController final : public supervisor::Controller {
     }
   }
 
-  static std::size_t launched_ranks() {
-    const int size = launch_environment().size;
-    return size > 0 ? static_cast<std::size_t>(size) : 1;
-  }
-
-  /// Since Open MPI's launcher began to start, else this process.
-  static double launcher_start_s() {
-    const bool launcher = !launcher_parent(false).empty();
-    return process_start_s(process_age_s(launcher ? std::to_string(getppid()) : "self"),
-                           static_cast<int>(launched_ranks()));
-  }
-
   std::vector<OptionSpec> option_specs() const {
     auto specs = run_options();
     for (const auto& suite : suites_)
@@ -317,8 +305,13 @@ class RunController final : public supervisor::Controller {
     return f.node < 0 ? entities_->cluster() : entities_->node(f.node);
   }
 
-  /// Of the budget.
-  double elapsed_s() const { return now_s() - budget_from_s_; }
+  /// What another launch without the lost nodes takes until its first case; nothing where none follows.
+  std::optional<double> restart_s() const {
+    constexpr double launcher_ends_s = 2;
+    const bool follows = config_.options.number("spent") > 0 && config_.options.integer("relaunch") > 0 &&
+                         clock_.has_begun() && lost_nodes_.size() < topology_.nodes.size();
+    return follows ? std::optional(launcher_ends_s + clock_.start_s()) : std::nullopt;
+  }
 
   verdict::Options options_of(const results::Results& results) const {
     auto options = verdict::options_from(results);
@@ -328,12 +321,12 @@ class RunController final : public supervisor::Controller {
 
   /// Adds to the plan the retests that the verdict asks for; false when there are none.
   bool plan_retests() {
-    if (!schedule_.time_to_judge(elapsed_s())) return false;
+    if (!schedule_.time_to_judge(clock_.elapsed_s())) return false;
     const double begin_s = now_s();
     const auto results = results::load_own_partial(file_.writer().partial());
     const auto left_s = [&] {
       schedule_.was_judged(now_s() - begin_s);
-      return schedule_.retest_seconds(elapsed_s()).value_or(0);
+      return schedule_.retest_seconds(clock_.elapsed_s()).value_or(0);
     };
     auto cases = retests_.ask(results, options_of(results), plan_, topology_, *entities_, left_s);
     for (Case& c : cases) {
@@ -382,8 +375,7 @@ class RunController final : public supervisor::Controller {
   RetestPlanner retests_;
   RunSchedule schedule_;
   int segment_ = 1;
-  double made_at_s_ = now_s() - launcher_start_s();
-  double budget_from_s_ = 0;
+  RunClock clock_;
   std::string lost_why_;
   bool all_reported_ = true;
 };

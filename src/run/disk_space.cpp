@@ -40,15 +40,14 @@ std::optional<DiskSpace> disk_space(const std::filesystem::path& directory) {
 std::string lack_of_space(const DiskNeed& need, const std::optional<DiskSpace>& out,
                           const std::optional<DiskSpace>& spool) {
   if (spool && (!out || spool->device != out->device)) {
-    const std::string why = too_little("--spool: ended cases need", need.cases, *spool);
-    return !why.empty() || !out
-               ? why
-               : too_little("the results file needs, until it is packed,", need.merged, *out);
+    const std::string why = too_little("--spool: completed cases need", need.cases, *spool);
+    return !why.empty() || !out ? why
+                                : too_little("the results file before compression needs", need.merged, *out);
   }
   if (!out) return "";
-  const std::string why = too_little(
-      "ended cases, which are not packed, and the file that they are merged into need", need.sum(), *out);
-  return why.empty() || spool ? why : why + "; --spool DIR holds ended cases on another disk";
+  const std::string why =
+      too_little("completed cases (uncompressed) and the merged results file need", need.sum(), *out);
+  return why.empty() || spool ? why : why + "; --spool DIR holds completed cases on another disk";
 }
 
 void check_disk_space(const Plan& plan, const Config& config, const std::filesystem::path& file) {

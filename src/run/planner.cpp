@@ -351,7 +351,7 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   out += fmt::format("\nrequired cases {}, all cases {}, budget {}; results file about {}\n",
                      format_seconds(plan.required_s()), format_seconds(plan.expected_s()),
                      format_seconds(plan.budget_s), format_bytes(plan.file_bytes()));
-  out += fmt::format("on disk at once, when its ended cases (not packed) are merged: {}\n",
+  out += fmt::format("peak disk use (uncompressed cases and the merged file): {}\n",
                      format_bytes(disk_need(plan).sum()));
   if (plan.telemetry_every > 1)
     out += fmt::format("telemetry: a sample of each part every {}, so that there are at most 4 million\n",

@@ -107,6 +107,11 @@ class Launches {
     if (resume_.empty() || !resume_.ends_with(".partial") || !exclude.empty())
       words.insert(words.end(), {"--out", config_.out});
     if (config_.force) words.emplace_back("--force");
+    // So many may follow, each without the nodes that the one before it lost.
+    const bool follow = config_.segments() == 1 && (how_.launcher.empty() || leaves_out());
+    const int used = static_cast<int>(attempts_.size());
+    words.insert(words.end(),
+                 {"--relaunch", std::to_string(follow ? std::max(0, how_.relaunches - used) : 0)});
     // Never 0: the ranks leave the exit code to the file.
     words.insert(words.end(), {"--spent", fmt::format("{:.3f}s", std::max(1e-3, spent_s()))});
     return words;

@@ -59,6 +59,17 @@ RetestOrder order_of(const verdict::Retest& retest, const EntityTable& entities)
   return order;
 }
 
+/// Shortens a case to the time that is left, of which its loops make fewer samples. Returns whether that is
+/// at least `RetestPlanner::shortest_share` of what it needs.
+bool fit(Case& c, double left_s) {
+  const double wanted_s = c.expected_s() - c.overhead_seconds;
+  if (c.expected_s() <= left_s) return true;
+  const double share = (left_s - c.overhead_seconds) / wanted_s;
+  if (!(share >= RetestPlanner::shortest_share) || share * c.seconds < c.min_seconds) return false;
+  c.seconds *= share;
+  return true;
+}
+
 }  // namespace
 
 std::string to_text(const Order& order) {
@@ -173,7 +184,7 @@ std::vector<Case> RetestPlanner::ask(const results::Results& results, const verd
     const std::string name = order.path + ".c" + std::to_string(order.number);
     if (asked_.contains(name)) continue;
     Case c = retest_case(plan, std::move(order), topology, entities);
-    if (c.expected_s() > rest_s) {
+    if (!fit(c, rest_s)) {
       left_out_.insert(fmt::format("{}/{} ({})", retest.suite, retest.name, retest.metric));
       continue;
     }

@@ -51,6 +51,8 @@ class RetestPlanner {
                         const Topology& topology, const EntityTable& entities,
                         const std::function<double()>& left_s);
   static constexpr int rounds_at_most = 3;
+  /// A retest that would take longer than what is left is shortened to that, down to this share.
+  static constexpr double shortest_share = 1.0 / 3;
 
   /// "suite/case (metric)" of what is suspected in the end and was not measured again, since it would not
   /// have fitted the time that was left.

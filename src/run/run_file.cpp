@@ -75,7 +75,8 @@ void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNe
     add_telemetry(Json::parse(telemetry), *entities_, bundle);
   writer_->add_case(bundle);
   for (const results::EventRow& event : events)
-    writer_->add_event({now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding, event.case_path});
+    writer_->add_event(
+        {now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding, event.case_path});
 }
 
 void RunFile::write_state(const Case& c, results::CaseState state, const std::string& reason) {
@@ -84,8 +85,8 @@ void RunFile::write_state(const Case& c, results::CaseState state, const std::st
   write(c, {record}, {});
 }
 
-void RunFile::event(int entity, const std::string& kind, const std::string& text,
-                    const std::string& finding, const std::string& case_path) {
+void RunFile::event(int entity, const std::string& kind, const std::string& text, const std::string& finding,
+                    const std::string& case_path) {
   writer_->go_on();  // also where a rank is lost before all are ready
   writer_->add_event({run_start_s_ > 0 ? now_s() - run_start_s_ : 0, entity, kind, text, finding, case_path});
 }

@@ -21,6 +21,9 @@ class RunSchedule {
   /// B/s of ended cases that are judged, and that are merged, by the processor of rank 0's supervisor:
   /// 100,000 ranks with 1.2 GB were judged twice and merged in 34 to 59 s.
   static constexpr double judging_rate = 80e6, merge_rate = 80e6;
+  /// Required cases begin in the time of the level, and in this time on a machine that takes longer to start
+  /// than a level of seconds lasts.
+  static constexpr double least_s = 30;
   /// Share of the budget reserved for retests.
   static constexpr double retest_share = 0.12;
 
@@ -48,8 +51,11 @@ class RunSchedule {
   /// They were judged in this time, which is the rate from now on.
   void was_judged(double seconds) noexcept;
 
-  /// Ranks are lost: from now on only cases inside nodes and no retests.
-  void lose_ranks() noexcept { lost_ = true; }
+  /// Ranks are lost: from now on only cases inside nodes and no retests. `restart_s`: what another launch,
+  /// without the lost nodes, takes until its first case; nothing where none follows. It measures the nodes
+  /// that are left completely, so where it has time for all that is required, no further case runs in this
+  /// launch.
+  void lose_ranks(double elapsed_s, std::optional<double> restart_s) noexcept;
 
   /// Whether to judge what is stored for retests: always once, so that what is not confirmed is told.
   bool time_to_judge(double elapsed_s) const noexcept;
@@ -73,6 +79,7 @@ class RunSchedule {
   double judged_rate_ = judging_rate;
   bool judged_ = false;
   bool lost_ = false;
+  bool restarts_ = false;  ///< another launch measures the rest
 };
 
 }  // namespace assay

@@ -2,11 +2,14 @@
 #include "supervisor/collector.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
@@ -288,12 +291,26 @@ void Collector::tend(double now) {
       break;
     case State::ending:
       if (std::all_of(ranks_.begin(), ranks_.end(),
-                      [](const Rank& r) { return r.done || r.silent || !r.connected; }) ||
-          now - state_since_s_ > ending_s)
+                      [](const Rank& r) { return r.done || r.silent || !r.connected; })) {
         state_ = State::over;
+      } else if (now - state_since_s_ > ending_s) {
+        tell_silent_at_end(now);
+        state_ = State::over;
+      }
       break;
     case State::over: break;
   }
+}
+
+/// Supervisors report until their worker has ended. The launcher waits for the hosts of those that do not.
+void Collector::tell_silent_at_end(double now) {
+  std::set<std::string> hosts;
+  for (Rank& r : ranks_) {
+    if (!r.connected || r.done || r.silent || now - r.heard_at_s <= controller_.silence_s() / 2) continue;
+    r.silent = true;
+    hosts.insert(r.host);
+  }
+  if (!hosts.empty()) tell_(fmt::format("no message from {} while the run ended", fmt::join(hosts, ", ")));
 }
 
 void Collector::stop(int signal, double now) {

@@ -86,6 +86,7 @@ class Collector {
   void end_case_if_all_arrived(double now);
   void discount_own_stall(double now);
   void check_silence(double now, double limit_s);
+  void tell_silent_at_end(double now);
   void check_phase(double now);
   void check_time(double now);
   bool hangs(double now) const;

@@ -107,9 +107,9 @@ void Collector::tell_stalls() {
   }
   const std::string path = controller_.shared_path(case_);
   if (hosts.empty() || path.empty()) return;
-  controller_.stalled(case_, fmt::format("{} did not answer for {:.0f} s on {} node{} in {}, and then did",
-                                         path, longest_s, hosts.size(), hosts.size() == 1 ? "" : "s",
-                                         controller_.case_name(case_)));
+  controller_.stalled(
+      case_, fmt::format("{} did not answer for {:.0f} s on {} node{} in {}, and then did", path, longest_s,
+                         hosts.size(), hosts.size() == 1 ? "" : "s", controller_.case_name(case_)));
 }
 
 }  // namespace assay::supervisor

@@ -149,7 +149,7 @@ void Supervisor::reap() {
   } else if (ordered_) {
     say(MessageType::done, 3);
   } else {
-    killed_ = by_signal_;
+    killed_ = true;
     say(MessageType::died, status);
   }
 }

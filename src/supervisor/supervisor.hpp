@@ -42,7 +42,7 @@ class Supervisor {
   void hold(bool held) noexcept { held_ = held; }
 
   bool worker_ended() const noexcept { return ended_; }
-  /// Ended by a signal that this process did not send.
+  /// Ended without a goodbye and without an order of this process: by a signal, or by itself.
   bool worker_killed() const noexcept { return killed_; }
   /// It said goodbye with another code than 0.
   bool worker_left_with_error() const noexcept { return said_bye_ && bye_code_ != 0; }

@@ -24,6 +24,7 @@ class SupervisorLoop {
                  double limit_s)
       : plan_(plan),
         rank_(launch.rank),
+        last_rank_(launch.size - 1),
         watch_(watch),
         supervisor_(
             watch.worker, watch.link, watch.heartbeat, launch.rank,
@@ -108,16 +109,17 @@ class SupervisorLoop {
       supervisor_.kill_worker();
   }
 
-  /// The collector was there and is gone without having said how the run ended.
+  /// The collector was there and is gone without having said how the run ended. The last rank tells it: the
+  /// first ones may be gone with the node of rank 0.
   int alone() {
     supervisor_.kill_worker();
-    if (rank_ == 1)
+    if (rank_ == last_rank_)
       std::fprintf(stderr, "assay: rank 0's supervisor is gone; %s\n", plan_.without_collector.c_str());
     return 3;
   }
 
   const SupervisorPlan& plan_;
-  int rank_;
+  int rank_, last_rank_;
   const Watch& watch_;
   Supervisor supervisor_;
   Route route_;

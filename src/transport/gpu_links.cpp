@@ -26,7 +26,7 @@ GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator
     : transports_(transports), device_(device), heartbeat_(heartbeat), plain_{&world, &node, leaders} {
   const bool directly = goes_direct(direct, world, device);
   for (std::size_t i = 0; i < plain_.size(); ++i)
-    if (plain_[i] != nullptr) staged_[i] = transports_.make_staged(*plain_[i], device_, directly);
+    if (plain_[i] != nullptr) staged_[i] = transports_.make_staged(*plain_[i], device_, directly, heartbeat_);
 }
 
 Communicator& GpuLinks::nccl(Scope scope, double deadline_s) {

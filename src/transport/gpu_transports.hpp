@@ -48,9 +48,10 @@ class GpuTransports {
 
   /// Stands before `below`, which takes host memory only, and lets buffers in the device's arena be used:
   /// copied to pinned host memory and back, large ones in pieces that follow each other; with `direct`
-  /// messages are handed to `below` where they are. What lies elsewhere is handed through.
-  virtual std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device,
-                                                    bool direct) const = 0;
+  /// messages are handed to `below` where they are. What lies elsewhere is handed through. Waits for messages
+  /// are marked in `heartbeat`.
+  virtual std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct,
+                                                    supervisor::Heartbeat* heartbeat) const = 0;
 
   /// Opens the arenas of the ranks of `group`, which share a node. Collective over it. Where the GPUs refuse,
   /// `refused` says so.

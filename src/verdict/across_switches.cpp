@@ -82,13 +82,12 @@ void add_slow_across(Judgement& j, const Series& s, const AcrossSwitches& of, co
   f.samples = static_cast<std::int64_t>(of.across.rates.size());
   f.action = "TRIAGE";
   for (const auto row : of.switches) f.members.push_back(j.entities.name(row));
-  f.text =
-      "cluster: all links across switches are slow in " + s.full() + ", " +
-      format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
-      " of those below one switch, deficit " + percent(*f.deficit) + " (n=" + std::to_string(*f.samples) +
-      " links)" + (missed_floor ? ", and miss their physical floor" : "") + "; switches " +
-      first_of(f.members) +
-      ", what joins them, or a network that carries less across by design, as a limit or a baseline tells";
+  f.text = "cluster: all links across switches are slow in " + s.full() + ", " +
+           format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
+           " of those below one switch, deficit " + percent(*f.deficit) +
+           " (n=" + std::to_string(*f.samples) + " links)" +
+           (missed_floor ? ", and miss their physical floor" : "") + "; switches " + first_of(f.members) +
+           ", the links that join them, or oversubscription by design: compare with a limit or a baseline";
   j.add(std::move(f), {});
 }
 

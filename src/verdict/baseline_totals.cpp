@@ -86,8 +86,8 @@ void tell_slow(Judgement& j, const SnapshotSeries& s, const BaselineTotal& t, do
   f.text = f.name + ": " + s.full() + " " + format_quantity(*f.value, s.unit) + ", baseline of " +
            count(t.runs, "run", "runs") + " " + format_quantity(*f.reference, s.unit) + ", deficit " +
            percent(*f.deficit) +
-           (ranks.wait       ? "; others used the cores of its ranks"
-            : ranks.node < 0 ? "; which node is at fault it does not tell"
+           (ranks.wait       ? "; its ranks shared their cores"
+            : ranks.node < 0 ? "; the node at fault is not known"
                              : ", not confirmed");
   const bool enough = ranks.samples >= static_cast<std::int64_t>(constants::peers_small_samples);
   j.add(std::move(f), ranks.node < 0 ? std::vector<std::int32_t>{} : std::vector{ranks.node},

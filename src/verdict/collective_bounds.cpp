@@ -289,7 +289,7 @@ void tell_implausible(Judgement& j, const std::vector<const Implausible*>& of) {
     f.text += "; so are " + std::to_string(nodes.size()) + " nodes (" + first_of(f.members) + ")";
   }
   f.text += std::string("; which ") + (nodes.empty() ? "node" : "rank") + " is at fault is not known";
-  if (!open) f.text += waits ? "; others used the cores of its ranks" : "; too few samples to tell";
+  if (!open) f.text += waits ? "; its ranks shared their cores" : "; too few samples to tell";
   j.add(std::move(f), {nodes.begin(), nodes.end()}, open);
 }
 

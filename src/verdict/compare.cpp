@@ -296,8 +296,8 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
       if (run.injected) out.notes.push_back(run.source.file + ": faults were injected");
       if (!run.left_out.empty())
         out.notes.push_back(run.source.file + ": " +
-                            counted(run.left_out, "value of a part cannot be and is left out",
-                                    "values of parts cannot be and are left out"));
+                            counted(run.left_out, "impossible value of a part is left out",
+                                    "impossible values of parts are left out"));
     }
   note_nodes(nodes_a, nodes_b, "A", out.notes);
   note_nodes(nodes_b, nodes_a, "B", out.notes);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/exit_code.hpp"
 #include "verdict/constants.hpp"
@@ -131,16 +134,17 @@ void order_findings(std::vector<Found>& found) {
   });
 }
 
-std::string basis_of(const Judgement& j) {
+std::vector<std::pair<std::string, std::size_t>> counts_of_compared(const Judgement& j) {
   const Compared c = compared_of(j);
-  std::string text = "limits " + std::to_string(c.limits);
+  std::vector<std::pair<std::string, std::size_t>> counts{{"limits", c.limits}};
   // Said only where one was given.
-  if (j.options.baseline) text += ", baseline " + std::to_string(c.baseline);
-  text += ", hardware rates " + std::to_string(c.hardware);
-  if (j.options.earlier || j.options.history) text += ", own history " + std::to_string(c.history);
-  text += ", peers only " + std::to_string(c.peers) + ", nothing " + std::to_string(c.nothing);
-  if (c.left_out > 0) text += ", left out " + std::to_string(c.left_out);
-  return text + (c.with_something() == 0 ? " (checks and counters only)" : "");
+  if (j.options.baseline) counts.emplace_back("baseline", c.baseline);
+  counts.emplace_back("hardware rates", c.hardware);
+  if (j.options.earlier || j.options.history) counts.emplace_back("own history", c.history);
+  counts.emplace_back("peers only", c.peers);
+  counts.emplace_back(compared_with_nothing, c.nothing);
+  if (c.left_out > 0) counts.emplace_back(left_out_of_comparisons, c.left_out);
+  return counts;
 }
 
 Json inputs_of(const Judgement& j) {
@@ -178,6 +182,16 @@ void give_reasons(const Judgement& j, results::VerdictData& v) {
 }
 
 }  // namespace
+
+std::string basis_of(const std::vector<std::pair<std::string, std::size_t>>& counts) {
+  std::string text;
+  bool compared = false;
+  for (const auto& [name, count] : counts) {
+    text += (text.empty() ? "" : ", ") + name + " " + std::to_string(count);
+    compared = compared || (count > 0 && name != compared_with_nothing && name != left_out_of_comparisons);
+  }
+  return text + (compared || text.empty() ? "" : " (checks and counters only)");
+}
 
 Compared compared_of(const Judgement& j) {
   Compared out;
@@ -222,7 +236,8 @@ results::VerdictData conclude(Judgement& j) {
                         : warn && j.options.strict ? ExitCode::warn
                                                    : ExitCode::pass;
   v.exit_code = static_cast<int>(code);
-  v.basis = basis_of(j);
+  v.compared = counts_of_compared(j);
+  v.basis = basis_of(v.compared);
   v.false_alarm_rate = j.expected_false_fails;
   v.accounting = j.accounting;
   v.entities = Standings(j).states();

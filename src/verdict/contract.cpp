@@ -68,6 +68,8 @@ std::vector<ContractRow> contract_of(const Judgement& j) {
         matched = true;
         row.promised = (is_min ? "min " + limit.min_text : "max " + limit.max_text) + whom;
         row.where = where;
+        row.is_min = is_min;
+        row.of_all = limit.device == "*";
         row.met = met.at({l, i, is_min});
         if (row.met == "yes" && row.parts < s.first->entity.size() && limit.device == "*") row.met = "open";
         rows.push_back(std::move(row));

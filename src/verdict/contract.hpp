@@ -23,6 +23,8 @@ struct ContractRow {
   double margin =
       results::not_taken;  ///< of the worst part, as a fraction of the rate: below 0 is beyond the bound
   std::string met;         ///< yes|no|open|absent
+  bool is_min = false;     ///< a lower bound, else an upper one
+  bool of_all = true;      ///< the limit names no device
 };
 
 /// By margin, the least first; those that match nothing before all. Empty without limits.

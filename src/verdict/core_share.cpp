@@ -154,7 +154,7 @@ bool note_shared_cores(const Judgement& j, const Series& s, const std::vector<st
     lacking += lacks_core(j, s, parts[i]) ? 1 : 0;
   if (seen == 0 || 2 * lacking < seen) return false;
   f.severity = "INFO";
-  f.text = f.text.substr(0, f.text.find("; next:")) + "; others used most of their cores, too";
+  f.text = f.text.substr(0, f.text.find("; next:")) + "; most of them shared their cores";
   return true;
 }
 

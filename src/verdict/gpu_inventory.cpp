@@ -118,10 +118,10 @@ struct State {
 /// What the driver says of a GPU by itself, with the words of the inventory
 /// (src/telemetry/nvml_describe.cpp).
 constexpr State states[] = {
-    {column::recovery_action, "reset", "FAIL", "RESET", "the driver wants the GPU to be reset"},
-    {column::recovery_action, "reboot", "FAIL", "REBOOT", "the driver wants the node to be rebooted"},
+    {column::recovery_action, "reset", "FAIL", "RESET", "the driver requests a GPU reset"},
+    {column::recovery_action, "reboot", "FAIL", "REBOOT", "the driver requests a node reboot"},
     {column::recovery_action, "drain peer traffic", "WARN", "RESET",
-     "the driver wants traffic between GPUs to end before it can say more"},
+     "the driver requests a drain of peer-to-peer GPU traffic"},
     {column::recovery_action, "drain and reset", "WARN", "RESET",
      "the GPU runs at reduced capacity until it is drained and reset"},
     {column::sram_threshold, "exceeded", "FAIL", "REPLACE",

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.hpp"
 #include "results/reader.hpp"
@@ -96,6 +96,42 @@ std::map<std::string, IndexedRun> known_runs(const fs::path& folder) {
   return known;
 }
 
+/// Whether two files hold one run: at least one series in common, and the same values in all of these.
+bool same_run(const Snapshot& a, const Snapshot& b) {
+  if (a.source.run_id.empty() || a.source.run_id != b.source.run_id || a.source.started != b.source.started)
+    return false;
+  if (a.source.hash == b.source.hash) return true;
+  std::map<std::pair<std::string, std::string>, const SnapshotSeries*> known;
+  for (const auto& s : a.series) known[{s.full(), s.case_key}] = &s;
+  bool common = false;
+  for (const auto& s : b.series) {
+    const auto at = known.find({s.full(), s.case_key});
+    if (at == known.end()) continue;
+    common = true;
+    if (at->second->log_rate != s.log_rate) return false;
+  }
+  return common;
+}
+
+/// Of files with the same run, such as copies or a run beside its continuation, the one with most series.
+void leave_out_copies(std::vector<Snapshot>& runs) {
+  std::map<std::string, std::vector<std::size_t>> kept;  // by run ID
+  std::vector<bool> copy(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    auto& others = kept[runs[i].source.run_id];
+    const auto at = std::ranges::find_if(others, [&](std::size_t k) { return same_run(runs[k], runs[i]); });
+    if (at == others.end()) {
+      others.push_back(i);
+      continue;
+    }
+    const bool better = runs[i].series.size() > runs[*at].series.size();
+    copy[better ? *at : i] = true;
+    if (better) *at = i;
+  }
+  std::size_t i = 0;
+  std::erase_if(runs, [&](const Snapshot&) { return copy[i++]; });
+}
+
 std::vector<Snapshot> read_folder(const fs::path& folder, IndexUse use) {
   const auto files = results_files(folder);
   if (files.empty()) {
@@ -121,6 +157,7 @@ std::vector<Snapshot> read_folder(const fs::path& folder, IndexUse use) {
   if (fresh && use == IndexUse::update) store(folder, runs);
   std::vector<Snapshot> out;
   for (auto& run : runs) out.push_back(std::move(run.run));
+  leave_out_copies(out);
   return out;
 }
 
@@ -143,6 +180,7 @@ std::vector<Snapshot> read_index(const fs::path& path) {
   }
   std::vector<Snapshot> out;
   for (auto& run : runs) out.push_back(std::move(run.run));
+  leave_out_copies(out);
   return out;
 }
 

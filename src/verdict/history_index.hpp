@@ -21,10 +21,10 @@ enum class IndexUse {
 };
 
 /// The runs in `path`: a results file or partial directory, an index, or a directory with results files
-/// (NAME.h5; those still being written are left out), ordered by their start. An entry of an index counts
-/// only while its file has the size and time of change it was made from; other files are read. An index given
-/// by itself is stale if files beside it are new or changed: Error(data). So does everything that cannot be
-/// read, in one line.
+/// (NAME.h5; those still being written are left out), ordered by their start. Of a directory a run in several
+/// files counts once. An entry of an index counts only while its file has the size and time of change it was
+/// made from; other files are read. An index given by itself is stale if files beside it are new or changed:
+/// Error(data). So does everything that cannot be read, in one line.
 std::vector<Snapshot> read_runs(const std::string& path, IndexUse use);
 
 /// "a.h5,b.h5" or one name, which may itself hold commas if it exists, as a list without empty names.

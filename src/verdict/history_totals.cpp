@@ -99,7 +99,7 @@ HistoryHeld judge_totals(Judgement& j, const Snapshot& now, const History& histo
     f.controls = t->runs;
     f.text = "cluster: " + s.full() + " " + format_quantity(*f.value, s.unit) + ", own history of " +
              count(t->runs, "run", "runs") + " " + format_quantity(*f.reference, s.unit) + ", deficit " +
-             percent(*f.deficit) + ", since " + f.since + "; which node is at fault it does not tell";
+             percent(*f.deficit) + ", since " + f.since + "; the node at fault is not known";
     j.add(std::move(f), {}, deficit > log_deficit(constants::network_gross_deficit));
   }
   return held;

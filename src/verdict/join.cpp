@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "base/exit_code.hpp"
 #include "results/entity_tree.hpp"
 #include "verdict/drift.hpp"
+#include "verdict/judgement.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -125,34 +125,21 @@ void Join::take_findings(const std::string& file, const results::VerdictData& ve
   }
 }
 
-/// A verdict has its basis in words only: "limits 4, peers only 8".
-void Join::take_basis(const std::string& basis) {
-  for (std::size_t begin = 0; begin < basis.size();) {
-    const std::size_t end = std::min(basis.find(", ", begin), basis.size());
-    const std::string part = basis.substr(begin, end - begin);
-    begin = end + 2;
-    const std::size_t digits = part.find_first_of("0123456789");
-    if (digits == std::string::npos || digits < 2) continue;
-    std::uint64_t count = 0;
-    std::from_chars(part.data() + digits, part.data() + part.size(), count);
-    const std::string name = part.substr(0, digits - 1);
-    const auto at = std::ranges::find(basis_, name, &std::pair<std::string, std::uint64_t>::first);
-    if (at == basis_.end())
-      basis_.emplace_back(name, count);
+void Join::take_compared(const results::VerdictData& verdict) {
+  for (const auto& [name, count] : verdict.compared) {
+    auto& counts = verdict_.compared;
+    const auto at = std::ranges::find(counts, name, &std::pair<std::string, std::size_t>::first);
+    if (at == counts.end())
+      counts.emplace_back(name, count);
     else
       at->second += count;
   }
 }
 
 std::string Join::basis() const {
-  std::string text;
-  bool compared = false;
-  for (const auto& [name, count] : basis_) {
-    text += name + " " + std::to_string(count) + ", ";
-    compared = compared || (count > 0 && name != "nothing" && name != "left out");
-  }
-  if (!text.empty() && !compared) text.insert(text.size() - 2, " (checks and counters only)");
-  return text + "in " + files_words(runs_.size()) + (runs_.size() == 1 ? "" : " judged together");
+  const std::string text = basis_of(verdict_.compared);
+  return text + (text.empty() ? "in " : ", in ") + files_words(runs_.size()) +
+         (runs_.size() == 1 ? "" : " judged together");
 }
 
 void Join::merge(Merged& known, const results::Finding& f, const std::string& file) {
@@ -187,7 +174,7 @@ void Join::add(const std::string& file, const results::Results& results,
   if (verdict_.state.empty() || worse(verdict.state, verdict_.state)) verdict_.state = verdict.state;
   log_none_wrong_ += std::log1p(-std::clamp(verdict.false_alarm_rate, 0.0, 1.0));
   verdict_.false_alarm_rate = 0 - std::expm1(log_none_wrong_);  // of no chance 0, not -0
-  take_basis(verdict.basis);
+  take_compared(verdict);
   std::set<std::string_view> told;  // findings are taken below
   for (const auto& f : verdict.findings) told.insert(f.text);
   for (const std::string& reason : verdict.reasons)

@@ -56,7 +56,7 @@ class Join {
   std::int32_t row_of(const results::Entity& entity);
   void take_entities(const results::Results& results, const results::VerdictData& verdict);
   void take_findings(const std::string& file, const results::VerdictData& verdict);
-  void take_basis(const std::string& basis);
+  void take_compared(const results::VerdictData& verdict);
   std::string basis() const;
   /// The states with those of what drifts, which is added to the findings.
   void add_drift(results::VerdictData& v) const;
@@ -73,7 +73,6 @@ class Join {
   std::map<std::string, std::vector<std::size_t>> known_findings_;
   std::map<std::string, std::vector<std::string>> left_out_;  ///< by the file that counts
   std::vector<Snapshot> segments_;                            ///< of what drifts from file to file
-  std::vector<std::pair<std::string, std::uint64_t>> basis_;  ///< "peers only" and how many
   double log_none_wrong_ = 0;                                 ///< of the chance that no file has a wrong FAIL
 };
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "results/case_name.hpp"
@@ -256,6 +257,10 @@ struct Compared {
   std::size_t with_something() const noexcept { return limits + baseline + hardware + history + peers; }
 };
 Compared compared_of(const Judgement& j);
+/// Names of the two counts of VerdictData::compared that are no comparison.
+inline constexpr const char *compared_with_nothing = "nothing", *left_out_of_comparisons = "left out";
+/// "limits 12, hardware rates 30, peers only 4" of VerdictData::compared.
+std::string basis_of(const std::vector<std::pair<std::string, std::size_t>>& counts);
 /// All rules in their order, then `conclude`. Afterwards the series hold their references.
 results::VerdictData judge_all(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.

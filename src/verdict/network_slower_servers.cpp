@@ -94,8 +94,8 @@ void add_slower_servers(Judgement& j, const std::vector<Screened>& screened) {
              percent(*f.deficit) + " slower than " + f.members.back() + " for " +
              count(static_cast<std::int64_t>(apart.clients), "client", "clients") + " in " + f.metric +
              (apart.servers == 2 ? "; of two servers peers do not show which is right"
-                                 : "; where half of " + std::to_string(apart.servers) +
-                                       " servers or more are slow peers do not show which are right") +
+                                 : "; if half of " + std::to_string(apart.servers) +
+                                       " servers or more are slow, peers do not show which are right") +
              ": compare with a limit or a baseline";
     j.add(std::move(f), rows, true);
   }

@@ -316,9 +316,9 @@ results::Finding about_dips(const Judgement& j, const Series& s, const Dipping& 
   f.text = f.name + ": " + s.full() + ": " + std::to_string(part.dips) + " of " + std::to_string(part.n) +
            " samples" + (links ? " of its links" : "") + runs_of(part) + " at less than " +
            percent(constants::dip) +
-           (links ? " of the link's upper quartile, of " : " of its own upper quartile, of ") +
-           std::to_string(peers) + (peers == 1 ? " peer's" : " peers'") + " samples at most " +
-           percent(usual.share) + (shared ? "; others used its cores, too" : "");
+           (links ? " of the link's upper quartile; " : " of its own upper quartile; ") +
+           std::to_string(peers) + (peers == 1 ? " peer" : " peers") + ": at most " + percent(usual.share) +
+           (shared ? "; its cores were shared" : "");
   return f;
 }
 

@@ -75,9 +75,9 @@ std::string standing(const PeerFinding& f) {
            percent(fraction(f.retest.deficit)) + ")";
   const char *chance = f.suspect.deficit > log_deficit(constants::kind_gross_deficit)
                            ? "no proof of a fault: the others are too few or differ too much"
-                           : "no proof of a fault: healthy parts of heavy-tailed rates can be as far out",
+                           : "no proof of a fault: with heavy tails healthy parts can be as slow",
              *kind = "a share this large may be another kind of part: compare it with a limit or a baseline";
-  if (f.coarse) return "smoke fails only what lacks over " + percent(constants::coarse_deficit);
+  if (f.coarse) return "smoke FAILs only deficits over " + percent(constants::coarse_deficit);
   if (f.retest.earlier_confirmed)
     return "confirmed by a retest and not in the last one (" + percent(fraction(f.retest.deficit)) + ")";
   if (f.retest.confirmed)
@@ -88,12 +88,12 @@ std::string standing(const PeerFinding& f) {
   if (f.retest.measured) return "retested, not beyond " + delta;
   if (f.suspect.candidate && f.retest.samples > 0)
     return "not confirmed: " + count(f.retest.samples, "retest sample", "retest samples") +
-           " without enough samples or healthy controls beside";
+           ", too few samples or healthy controls";
   if (f.suspect.candidate) return "not confirmed: not measured again";
   if (f.suspect.spared) return kind;
   if (f.suspect.siblings > 0)
-    return "among all " + count(static_cast<std::int64_t>(p.size()), "part", "parts") +
-           " no outlier, since nodes differ more";
+    return "no outlier among all " + count(static_cast<std::int64_t>(p.size()), "part", "parts") +
+           ": nodes differ more";
   if (!p.noise_known) return "too few samples for a decision at " + delta;
   if (!p.eligible()) return "not judged to " + delta + ": the resolution is " + percent(p.effective_delta());
   if (fraction(f.suspect.deficit) < f.suspect.delta) return "below the FAIL threshold of " + delta;

@@ -142,8 +142,8 @@ std::string limit_text(const Proposal& p) {
   if (p.spread != nullptr && p.spread->tells()) {
     const double reach = std::exp(-p.spread->reach(p.values.size())) * (1 - slack);
     keep = std::min(keep, reach);
-    pairs = "# from what single pairs vary, for they meet traffic: in 1 of 100 runs the worst lacks " +
-            percent(1 - reach) + "\n";
+    pairs = "# from the spread of pairs (other traffic): in 1 of 100 runs the worst is " +
+            percent(1 - reach) + " low\n";
   }
   const double bound =
       higher ? std::min(p.usual * keep, worst * (1 - slack)) : std::max(p.usual / keep, worst / (1 - slack));
@@ -211,7 +211,7 @@ ProposedLimits propose_limits(const results::Results& results, const std::string
     if (s.judged && results::is_measurement(s.suite, s.stage)) propose(j, models, s, spreads, proposals);
   for (auto& p : proposals) {
     if (p.doubt.empty() && p.spread != nullptr && !p.spread->tells())
-      p.doubt = "pairs meet traffic, and " + std::to_string(p.spread->size()) + " do not tell how much";
+      p.doubt = std::to_string(p.spread->size()) + " pairs are too few to show effects of other traffic";
     out.text += limit_text(p);
     ++out.count;
     if (!p.doubt.empty()) out.uncertain.push_back(p.series->full() + " (" + p.doubt + ")");

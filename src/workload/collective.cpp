@@ -22,9 +22,13 @@ std::size_t share_of(Op operation, std::size_t bytes, int ranks) noexcept {
   return shared_out(operation) ? std::max<std::size_t>(1, count / static_cast<std::size_t>(ranks)) : count;
 }
 
-/// Bytes of one side of a slot, aligned; the larger side decides.
+/// Bytes of one side of a slot, aligned; the larger side decides. What is shared out loses a remainder that
+/// can be smaller with fewer ranks, so it is not left out here: slots also hold what a part of the ranks
+/// counts.
 std::size_t side_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
-  return (counted_bytes(operation, bytes, ranks) + 63) / 64 * 64;
+  const std::size_t most = shared_out(operation) ? std::max(bytes, counted_bytes(operation, bytes, ranks))
+                                                 : counted_bytes(operation, bytes, ranks);
+  return (most + 63) / 64 * 64;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class TimedGemm {
   TimedGemm(const GemmWork& work, const GemmShape& shape, const workload::ProductLayout& layout,
             Context& context)
       : context_(context),
-        check_all_(context.device.has_streams()),
+        check_all_(context.device.has_streams() || work.sustained_s > 0),
         results_(layout.outputs),
         product_(context.device, work.type, shape, layout, reserved(layout, context), context.inputs(),
                  hooks()) {}
@@ -136,7 +136,7 @@ GemmShape fitted_shape(const GemmWork& work, const Case& c, Context& context) {
 
 /// One GEMM of a host takes at least 100 clock steps from n = 256 up, so k = 1; below, and on a GPU, at most
 /// as many as there are result slots, so that each has its own. A sustained series is cut into at most 1000
-/// samples, which on a GPU hold the checks of all results but the last, and the ranks agree on their length.
+/// samples, which hold the checks of all results but the last, and the ranks agree on their length.
 SamplingPlan sampling(const GemmWork& work, const workload::ProductLayout& layout, const Case& c,
                       TimedGemm& gemm, Context& context) {
   SamplingPlan plan = context.sampling(c.seconds);

@@ -295,7 +295,7 @@ std::vector<OptionSpec> P2pSuite::options() const {
       OptionKind::choices,
       "latency,rate,uni,bi,put,get,put-bi,get-bi,chase,one-to-all,all-to-one",
       "what to measure (put and get: one-sided, over UCX and between GPUs; put-bi, get-bi: both GPUs "
-      "at once; chase: loads of one GPU from the other's memory, each after the one before)",
+      "at once; chase: dependent loads of one GPU from the other's memory)",
       {"latency", "rate", "uni", "bi", "put", "get", "put-bi", "get-bi", "chase", "one-to-all", "all-to-one"},
       "MODES"};
   specs[2] = {"p2p.scopes",
@@ -327,20 +327,19 @@ std::vector<OptionSpec> P2pSuite::options() const {
               "also measure each NIC with the next one of other nodes; needs a network that joins the rails",
               {},
               ""};
-  specs[7] = {
-      "p2p.gpu-direct",
-      OptionKind::choice,
-      "auto",
-      "GPU memory in MPI calls: auto if MPI reports support and a test passes, on if a test passes, or never",
-      {"auto", "on", "off"},
-      "WHEN"};
+  specs[7] = {"p2p.gpu-direct",
+              OptionKind::choice,
+              "auto",
+              "GPU memory in MPI calls; auto: if MPI reports support and a test passes; on: if a test passes",
+              {"auto", "on", "off"},
+              "WHEN"};
   specs[8] = {
       "p2p.links",
       OptionKind::integer,
       "",
-      "links of the case in which all pairs of nodes meet (from standard up; above 64 nodes, where the "
-      "default is 200000, or where this is given); of the other pairs those that seem slow are measured. "
-      "Above 64 nodes also of each other case across nodes, where the default is 400000 (extended: 1000000)",
+      "most links of a case across nodes. Case of all pairs of nodes (from standard up; above 64 nodes, or "
+      "if this is given): default 200000, and of the other pairs suspects are measured. Other cases (above "
+      "64 nodes): default 400000 (extended: 1000000)",
       {},
       "N"};
   return specs;

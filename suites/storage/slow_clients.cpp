@@ -46,8 +46,8 @@ void tell_slow_client(const CaseRecord::Row* row, const std::string& where, cons
   if (std::find(slow.begin(), slow.end(), me) == slow.end()) return;
   context.record.launch_event(
       "warn", "mismatch",
-      fmt::format("{}: {} in {}, {:.2g} times less than other nodes ({}): nothing counts here what meets the "
-                  "storage, and caches hardly explain that",
+      fmt::format("{}: {} in {}, {:.2g} times slower than other nodes ({}): no counter shows the bytes "
+                  "stored; caches are an unlikely cause",
                   where, format_quantity(mine, "B/s"), c.path(), median_of_others(rates, me) / mine,
                   format_quantity(median_of_others(rates, me), "B/s")),
       context.entities.node(context.topology.me().node));

@@ -134,7 +134,7 @@ std::vector<MetricSpec> small_files() {
     return spec;
   };
   return {rate("create", Role::metric, "files of 3901 bytes created by all ranks of a node in a second"),
-          rate("stat", Role::covariate, "files asked for; a cache may answer"),
+          rate("stat", Role::covariate, "stat calls; a cache may answer"),
           rate("read", Role::covariate, "files opened and read; a cache may answer"),
           rate("rename", Role::metric, "files renamed"), rate("delete", Role::metric, "files deleted")};
 }
@@ -170,8 +170,8 @@ std::vector<MetricSpec> checkpoints() {
                            usual_rate);
   for (auto& m : storage_rates("restore", "state of a node, written by others, read", usual_rate))
     all.push_back(m);
-  all.push_back(time("write_time", "half of the writes of this rank took at most so long"));
-  all.push_back(time("restore_time", "half of the reads of this rank took at most so long"));
+  all.push_back(time("write_time", "median time of this rank's writes"));
+  all.push_back(time("restore_time", "median time of this rank's reads"));
   all.push_back(time("step_alone", "median time of a training step without checkpoints"));
   all.push_back(time("step_during", "the same while checkpoints are written"));
   all.push_back(
@@ -214,7 +214,7 @@ std::vector<MetricSpec> places() {
           fact("free_inodes", "count", "files that can be made"),
           link_rate(),
           fact("temperature", "K", "of the hottest of its disks"),
-          fact("percentage_used", "1", "of the life that its maker expects: the most worn disk"),
+          fact("percentage_used", "1", "rated life used, of the most worn disk"),
           fact("unsafe_shutdowns", "count", "of its NVMe disks"),
           fact("media_errors", "count", "of its disks, not corrected")};
 }

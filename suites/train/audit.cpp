@@ -81,13 +81,12 @@ std::string StepAudit::update(const kernels::AdamW& rule) {
       const double seen = static_cast<double>(slice.after[i]);
       const double rounding = 3e-7 * std::abs(expected) + 1e-4 * static_cast<double>(rule.rate);
       if (!(std::abs(seen - expected) <= rounding))
-        wrong =
-            fmt::format("element {} of {} is {:.9g} after the update, and AdamW makes it {:.9g} of {:.9g}",
-                        place.begin + i, name_of(place.piece), seen, expected, slice.before[i]);
+        wrong = fmt::format("element {} of {} is {:.9g} after the update; AdamW gives {:.9g} from {:.9g}",
+                            place.begin + i, name_of(place.piece), seen, expected, slice.before[i]);
       else if (slice.weights[i] != slice.after[i] &&
                slice.weights[i] != kernels::to_float(kernels::to_bfloat(slice.after[i])))
-        wrong = fmt::format("element {} of {} multiplies as {:.9g}, and its master is {:.9g}",
-                            place.begin + i, name_of(place.piece), slice.weights[i], slice.after[i]);
+        wrong = fmt::format("element {} of {} is {:.9g}, and its master copy is {:.9g}", place.begin + i,
+                            name_of(place.piece), slice.weights[i], slice.after[i]);
     }
   }
   return wrong;
@@ -116,8 +115,7 @@ std::string StepAudit::reduction(Communicator& ranks) {
       mine += (lack - own[at]) * (lack - own[at]);
       if (!(std::abs(lack) <= rounding * sums[own.size() + at]) && wrong.empty())
         wrong = fmt::format(
-            "the sum over ranks of gradient {} of {} is {:.9g}, and the gradients of all ranks add up to "
-            "{:.9g}",
+            "gradient {} of {} is {:.9g} after the reduction; the fp64 sum over all ranks is {:.9g}",
             place.begin + place.picked[i], name_of(place.piece), place.summed[i], sums[at]);
     }
   const bool left_out = !wrong.empty() && mine < 1e-3 * missing;
@@ -173,10 +171,9 @@ std::string StepAudit::gradients(std::size_t counted) {
     const Tensor& tensor = all[(first_tensor_ + i * all.size() / n) % all.size()];
     const double ratio = gradient_ratio(gpt_, tensor, counted).value_or(1);
     if (is_right(ratio)) continue;
-    return ratio == 0
-               ? "the gradients of " + tensor.name + " are zero, and the loss depends on it"
-               : fmt::format("along the gradients of {} the loss changes by {:.3f} of what they predict",
-                             tensor.name, ratio);
+    return ratio == 0 ? "the gradients of " + tensor.name + " are zero, and the loss depends on it"
+                      : fmt::format("along the gradients of {} the loss changes {:.3f} times as predicted",
+                                    tensor.name, ratio);
   }
   return {};
 }

@@ -83,7 +83,9 @@ class Watched final : public supervisor::Controller {
   std::string directories(int index) const override { return inner_->directories(index); }
   std::string shared_path(int index) const override { return inner_->shared_path(index); }
   double server_standstill_s() const override { return inner_->server_standstill_s(); }
-  void stalled(int case_index, const std::string& text) noexcept override { inner_->stalled(case_index, text); }
+  void stalled(int case_index, const std::string& text) noexcept override {
+    inner_->stalled(case_index, text);
+  }
   double run_deadline_s() const override { return inner_->run_deadline_s(); }
 
  private:

@@ -59,7 +59,7 @@ class Compare(FleetTest):
         result = self.assay("compare", "a.h5", "b.h5")
         self.assert_code(result, 3)
         self.assertIn("1 node has values only in A: sim03", result.stdout)
-        self.assertRegex(result.stdout, r"b\.h5: 1 value of a part cannot be and is left\s+out: sim03/gpu0")
+        self.assertRegex(result.stdout, r"b\.h5: 1 impossible value of a part is\s+left\s+out: sim03/gpu0")
 
     def test_one_slow_node_of_a_fleet_that_is_the_same_is_named(self):
         fleet = ["simulate", "--nodes", "24", "--metrics", "memory", "-o"]

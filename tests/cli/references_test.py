@@ -59,6 +59,18 @@ class References(compare_test.FleetTest):
         drift = [f for f in self.findings("v.json") if f["kind"] == "drift"]
         self.assertEqual([(f["severity"], f["since"]) for f in drift], [("FAIL", "2026-01-07T00:00:00Z")])
 
+    def test_a_run_in_several_files_of_a_directory_counts_once(self):
+        self.days(3)
+        for copy in ("a.h5", "z.h5"):
+            shutil.copy(self.dir / "past" / "d1.h5", self.dir / "past" / copy)
+        self.assert_code(self.assay("trend", "past", "-o", "t.html"), 0)
+        self.assertIn("<p>3 runs from 2026-01-01", (self.dir / "t.html").read_text())
+        self.make("now.h5", nodes=16, seed=50, started="2026-01-20T00:00:00Z")
+        for _ in ("files", "index"):
+            self.assay("verdict", "now.h5", "--history", "past", "--json", "v.json")
+            earlier = json.loads((self.dir / "v.json").read_text())["inputs"]["history"]["runs"]
+            self.assertEqual([run["file"] for run in earlier], ["d0.h5", "a.h5", "d2.h5"])
+
     def test_the_index_is_kept_refreshed_and_refused_when_stale(self):
         self.days(4)
         self.make("now.h5", nodes=2, first=3, seed=50, started="2026-01-20T00:00:00Z", slow="node3", factor=0.9)

@@ -176,7 +176,7 @@ class Report(harness.CliTest):
     def test_two_runs_show_no_lasting_change_nor_its_absence(self):
         result = self.assay("trend", self.store, "-o", "trend.html")
         self.assert_code(result, 0)
-        words = "2 runs: a lasting change is looked for from 5 runs of a metric on."
+        words = "2 runs: lasting changes are sought in metrics with 5 or more runs."
         self.assertEqual(result.stdout, words + "\n")
         page = (self.dir / "trend.html").read_text()
         self.assertIn(words, page)

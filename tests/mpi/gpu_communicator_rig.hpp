@@ -40,7 +40,7 @@ class GpuCommunicator : public testing::TestWithParam<const char*> {
     GpuSettings settings;
     settings.deadline_s = now_s() + seconds;
     if (GetParam() != std::string("nccl"))
-      return gpu_transports("cuda")->make_staged(*world, *gpu, GetParam() == std::string("direct"));
+      return gpu_transports("cuda")->make_staged(*world, *gpu, GetParam() == std::string("direct"), nullptr);
     return gpu_transports("cuda")->make_nccl(*world, *gpu, settings);
   }
   int rank() const { return comm->rank(); }

@@ -196,7 +196,7 @@ void CudaDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::s
   const bool emptied = evicting.size() >= kernels::cuda::evict_multiple * cache_bytes();
   for (const DeviceRecord& r : records) {
     kernels::ErrorRecord record = host_record(r);
-    record.cached = !emptied;
+    record.cached = !emptied || r.waits == 0;
     log.add(record);
   }
   log.add_count(sum.count - records.size());

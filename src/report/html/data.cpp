@@ -92,6 +92,7 @@ std::string series_text(const verdict::Series& s, std::size_t rows) {
            {"scale", scale},
            {"base", base}};
   if (equal && !s.rows.empty()) out["samples"] = s.rows.front().n;
+  if (!std::isnan(s.dead_value)) out["dead"] = s.dead_value;
   out["strata"] = s.strata;
   std::string text = results::dump(out);
   text.pop_back();
@@ -236,7 +237,7 @@ Json sweeps_json(const Page& page) {
 
 Json matrices_json(const Page& page) {
   Json out = Json::array();
-  for (const auto& m : page.matrices) {
+  for (const auto& m : page.matrices.shown) {
     Json rails = Json::array();
     for (const auto& r : m.rails) rails.push_back(r.rail);
     out.push_back({{"series", m.series - page.in.judgement.series.data()},

@@ -118,8 +118,7 @@ std::vector<TimeMark> marks_of(const results::Results& r, const Spans& spans, co
     }
   }
   std::ranges::stable_sort(marks, {}, &TimeMark::from);
-  constexpr std::size_t most = 40;
-  if (marks.size() > most) marks.resize(most);
+  if (marks.size() > marks_shown) marks.resize(marks_shown);
   return marks;
 }
 

@@ -86,20 +86,20 @@ struct Link {
   std::int32_t from = -1, to = -1;
 };
 
-/// Deficits are counted from `centre`.
-Grid grid_of(const std::vector<Link>& links, std::size_t cells, double centre, bool higher) {
+/// Deficits are counted from `centre`; `n`: ends to a side.
+Grid grid_of(const std::vector<Link>& links, std::size_t n, double centre, bool higher) {
   Grid g;
   g.links = links.size();
-  g.deficit.assign(cells, results::not_taken);
-  g.value.assign(cells, results::not_taken);
   std::vector<double> all;
   for (const Link& l : links) {
     all.push_back(l.value);
     const double deficit = verdict::deficit_of(l.value, centre, higher);
-    if (std::isnan(deficit) || deficit <= g.deficit[l.at]) continue;
-    g.value[l.at] = l.value;
-    g.deficit[l.at] = deficit;
+    if (!std::isnan(deficit)) g.pairs.push_back({l.at / n, l.at % n, deficit});
   }
+  std::ranges::sort(g.pairs, {}, [](const MeasuredPair& p) { return std::tuple(p.from, p.to, -p.deficit); });
+  const auto copies =
+      std::ranges::unique(g.pairs, {}, [](const MeasuredPair& p) { return std::pair(p.from, p.to); });
+  g.pairs.erase(copies.begin(), copies.end());
   g.median = median(all);
   return g;
 }
@@ -141,7 +141,7 @@ void split_by_rail(Matrix& m, const std::vector<Link>& links, const Rails& rails
   }
   if (groups.size() < 2) return;
   for (const auto& [name, own] : groups) {
-    m.rails.push_back({name, grid_of(own, m.nodes.size() * m.nodes.size(), m.all.median, higher)});
+    m.rails.push_back({name, grid_of(own, m.nodes.size(), m.all.median, higher)});
     add_ends(m, name, own, higher);
   }
 }
@@ -186,7 +186,7 @@ Matrix matrix_of(const verdict::Judgement& j, const verdict::Series& s,
   std::vector<double> values;
   for (const Link& l : links) values.push_back(l.value);
   const bool higher = s.better != results::Better::lower;
-  m.all = grid_of(links, m.nodes.size() * m.nodes.size(), median(values), higher);
+  m.all = grid_of(links, m.nodes.size(), median(values), higher);
   if (on_rails && !m.inside) split_by_rail(m, links, rails, higher);
   if (m.rails.empty()) add_ends(m, "", links, higher);
   std::ranges::stable_sort(m.ends, std::greater{},
@@ -225,14 +225,18 @@ std::vector<Sweep> sweeps_of(const verdict::Judgement& j) {
   return sweeps;
 }
 
-std::vector<Matrix> matrices_of(const verdict::Judgement& j) {
-  std::vector<Matrix> out;
+Matrices matrices_of(const verdict::Judgement& j) {
+  Matrices out;
   const auto switches = switches_of(j);
   Rails rails(j);
   for (const auto& s : j.series) {
     if (s.kind != "link" || !s.judged || s.rows.empty()) continue;
+    if (out.shown.size() == matrices_shown) {
+      ++out.more;
+      continue;
+    }
     Matrix m = matrix_of(j, s, switches, rails);
-    if (m.all.links > 0 && m.nodes.size() > 1) out.push_back(std::move(m));
+    if (m.all.links > 0 && m.nodes.size() > 1) out.shown.push_back(std::move(m));
   }
   return out;
 }

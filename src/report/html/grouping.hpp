@@ -29,10 +29,16 @@ struct Sweep {
 /// Those of three sizes or more.
 std::vector<Sweep> sweeps_of(const verdict::Judgement& j);
 
-/// Links as a square: of each pair its slowest link, NaN where none was measured.
+/// A pair that was measured, by the places of its ends in Matrix::nodes, and the deficit of its slowest link.
+struct MeasuredPair {
+  std::size_t from = 0, to = 0;
+  double deficit = 0;
+};
+
+/// Links as a square, of which most pairs of a large cluster are not measured.
 struct Grid {
-  std::vector<double> deficit, value;  ///< [from, to]; value: a link's median, in the unit of the metric
-  double median = 0;                   ///< of the links
+  std::vector<MeasuredPair> pairs;
+  double median = 0;  ///< of the links
   std::size_t links = 0;
 };
 
@@ -67,6 +73,12 @@ struct Matrix {
   std::vector<EndRates> ends;     ///< every node and rail, the slowest direction first
   std::vector<SlowLink> slowest;  ///< some, the slowest first
 };
-std::vector<Matrix> matrices_of(const verdict::Judgement& j);
+/// Those that the page shows: the first `matrices_shown` of the run.
+struct Matrices {
+  std::vector<Matrix> shown;
+  std::size_t more = 0;
+};
+inline constexpr std::size_t matrices_shown = 12;
+Matrices matrices_of(const verdict::Judgement& j);
 
 }  // namespace assay::report

@@ -35,16 +35,14 @@ std::string plain(const std::string& text) {
 std::string nodes_by_state(const PageInput& in) {
   std::map<std::string, std::vector<std::string>> nodes;
   const LinkEnds ends = link_ends(in.results, in.verdict);
-  std::size_t at_ends = 0;
   for (const auto& s : in.verdict.entities)
-    if (in.judgement.entities.kind(s.entity) == "node") {
+    if (in.judgement.entities.kind(s.entity) == "node")
       nodes[s.state].push_back(in.judgement.entities.name(s.entity));
-      at_ends += ends.only.contains(s.entity) ? 1 : 0;
-    }
   std::string out;
-  if (at_ends > 0)
-    out += fmt::format("- {}; {} node{} FAIL only as their ends\n", links_words(ends), at_ends,
-                       at_ends == 1 ? "" : "s");
+  if (ends.links > 0) out += "- " + links_words(ends);
+  if (ends.nodes > 0)
+    out += fmt::format("; {} node{} FAIL only as their ends", ends.nodes, ends.nodes == 1 ? "" : "s");
+  if (ends.links > 0) out += "\n";
   for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN", "NOT_TESTED", "PASS"}) {
     const auto it = nodes.find(state);
     if (it == nodes.end()) continue;

@@ -48,6 +48,8 @@ struct TimeMark {
   std::string kind, text;   ///< counter|event|flag
 };
 
+inline constexpr std::size_t marks_shown = 40;  ///< of a finding
+
 /// Samples that a finding rests on, beside those of its peers.
 struct Evidence {
   std::size_t finding = 0;
@@ -88,7 +90,7 @@ struct Page {
   std::vector<verdict::ContractRow> contract;
   std::vector<verdict::Sensitivity> sensitivity;
   std::vector<Evidence> evidence;
-  std::vector<Matrix> matrices;
+  Matrices matrices;
   std::vector<Sweep> sweeps;
   std::vector<SweepLines> sweep_lines;  ///< [sweeps]
   std::vector<CaseSpan> spans;

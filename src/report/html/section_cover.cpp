@@ -40,7 +40,7 @@ Tally tally_of(const Page& page) {
 
 /// "2 links FAIL; 4 nodes at their ends"
 std::string link_tile(const Tally& t) {
-  if (t.nodes_at_ends == 0) return "";
+  if (t.nodes_at_ends + t.parts_at_ends == 0) return "";
   const bool one = t.ends.links == 1;
   return fmt::format(
       "<li class=\"tile fail\"><strong>{}</strong><span>link{} FAIL; {} and {} at {} ends</span></li>",
@@ -170,7 +170,9 @@ std::string cover_section(const Page& page) {
   if (page.in.results.config.contains("simulated"))
     out += "<p class=\"notice\">Simulated: synthetic data, no machine was measured.</p>\n";
   if (i.injected) out += "<p class=\"notice\">Faults were injected: this run cannot be PASS.</p>\n";
-  if (i.state != "complete")
+  if (i.state == "running")
+    out += "<p class=\"notice\">The run has not ended: this is what it had measured so far.</p>\n";
+  else if (i.state != "complete")
     out += fmt::format("<p class=\"notice\">The run is {}: it was cut short or recovered.</p>\n",
                        escaped(i.state));
   out += "<ul class=\"tiles\">" + link_tile(tally) + tiles(tally.nodes, "node") + "</ul>\n";

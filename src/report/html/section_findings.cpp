@@ -170,9 +170,10 @@ std::string circumstances(const Page& page, const results::Finding& f) {
 std::string timeline_figure(const Evidence& e, std::size_t index, const results::Finding& f) {
   const std::string picture = timeline_of(e, f);
   if (picture.empty()) return none("Its samples have no times: there is no picture over time.");
-  const std::string seen = e.marks.empty()
-                               ? "no counter changed, no event and no flag of this part"
-                               : fmt::format("{} counters, events and flags of this part", e.marks.size());
+  const std::string seen =
+      e.marks.empty() ? "no counter, event or flag of this part at a known time"
+                      : fmt::format("{}{} counters, events and flags of this part",
+                                    e.marks.size() == marks_shown ? "the first " : "", e.marks.size());
   return figure(picture,
                 std::string("Over the time of the run: samples first") +
                     (e.again_at.empty() ? "" : " and again") + "; " + seen + ".",

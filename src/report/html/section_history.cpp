@@ -64,7 +64,7 @@ std::string no_change_words(std::size_t runs, const std::vector<TrendMetric>& tr
   const auto least = verdict::least_runs_of_change;
   const auto enough = static_cast<std::size_t>(std::ranges::count_if(trend, has_enough_runs));
   if (enough == 0)
-    return fmt::format("{} runs{}: a lasting change is looked for from {} runs of a metric on.", runs,
+    return fmt::format("{} runs{}: lasting changes are sought in metrics with {} or more runs.", runs,
                        runs < least ? "" : ", and no metric in as many of them", least);
   const std::string none = "No lasting change of 2 % or more beyond run-to-run variation.";
   const std::size_t few = trend.size() - enough;

@@ -48,18 +48,15 @@ std::uint8_t shade(double deficit) {
 /// them: a point of several pairs shows the slowest of them.
 std::string image_of(const Grid& g, std::size_t n, std::size_t most, double left, double top, double size) {
   if (n > 128) {
-    const auto measured = std::ranges::count_if(g.deficit, [](double d) { return !std::isnan(d); });
-    most = std::min(
-        most, std::max<std::size_t>(64, static_cast<std::size_t>(std::sqrt(static_cast<double>(measured)))));
+    const double filled = std::sqrt(static_cast<double>(g.pairs.size()));
+    most = std::min(most, std::max<std::size_t>(64, static_cast<std::size_t>(filled)));
   }
   const std::size_t fold = (n + most - 1) / most, side = (n + fold - 1) / fold;
   std::vector<double> worst(side * side, results::not_taken);
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t k = 0; k < n; ++k) {
-      double& at = worst[i / fold * side + k / fold];
-      const double d = g.deficit[i * n + k];
-      if (!std::isnan(d) && (std::isnan(at) || d > at)) at = d;
-    }
+  for (const MeasuredPair& pair : g.pairs) {
+    double& at = worst[pair.from / fold * side + pair.to / fold];
+    if (std::isnan(at) || pair.deficit > at) at = pair.deficit;
+  }
   std::vector<std::uint8_t> points;
   for (const double d : worst) points.push_back(shade(d));
   return fmt::format(
@@ -75,8 +72,15 @@ std::set<std::string> claimed_in(const Page& page, const std::string& suite) {
     return f.metric.empty() || f.suite == suite || f.level == "nic" || f.level == "link" ||
            f.level == "switch";
   };
-  for (const auto& f : page.in.verdict.findings)
-    if (f.severity != "INFO" && of_links(f)) claimed.insert({f.name, f.name.substr(0, f.name.find('/'))});
+  for (const auto& f : page.in.verdict.findings) {
+    if (f.severity == "INFO" || !of_links(f)) continue;
+    for (std::size_t begin = 0; begin <= f.name.size();) {  // both ends of a link
+      const std::size_t end = std::min(f.name.find('>', begin), f.name.size());
+      const std::string name = f.name.substr(begin, end - begin);
+      claimed.insert({name, name.substr(0, name.find('/'))});
+      begin = end + 1;
+    }
+  }
   return claimed;
 }
 
@@ -148,7 +152,8 @@ std::string slowest_links(const Page& page, const Matrix& m) {
   for (const SlowLink& l : m.slowest)
     rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(l.from))),
                     markup_cell(part_link(page.in.judgement.entities.name(l.to))),
-                    number_cell(format_quantity(l.value, m.series->unit)),
+                    number_cell(l.value == m.series->dead_value ? "no valid value"
+                                                                : format_quantity(l.value, m.series->unit)),
                     number_cell(signed_percent(-l.deficit))});
   return "<details class=\"more\"><summary>The slowest links</summary>" +
          table("Slowest links of " + m.series->full(),
@@ -224,7 +229,7 @@ std::string coverage_of(const Page& page) {
 }  // namespace
 
 std::string matrices_section(const Page& page) {
-  if (page.matrices.empty())
+  if (page.matrices.shown.empty())
     return none(
                "No pairs were measured in this run: there is no matrix. Suites that measure pairs: see assay "
                "list.") +
@@ -235,12 +240,7 @@ std::string matrices_section(const Page& page) {
       "of all links. A point shows the slowest link of its pair, or pairs. Parts that a finding "
       "names are marked.</p>" +
       colour_key() + "\n<div class=\"pair\">";
-  std::size_t index = 0;
-  for (const Matrix& m : page.matrices) {
-    if (index == 12) {
-      out += none(fmt::format("{} more matrices: assay export --csv.", page.matrices.size() - index));
-      break;
-    }
+  for (const Matrix& m : page.matrices.shown) {
     out += "<div><h3>" + escaped(m.series->full()) + "</h3>" +
            figure(picture_of(page, m),
                   fmt::format("{} links, median {}; {}", m.all.links,
@@ -248,8 +248,9 @@ std::string matrices_section(const Page& page) {
                               m.inside ? "between parts of one node" : "between nodes"),
                   fmt::format("matrix/{}", m.series - page.in.judgement.series.data())) +
            rail_pictures(page, m) + ends_table(page, m) + slowest_links(page, m) + "</div>\n";
-    ++index;
   }
+  if (page.matrices.more > 0)
+    out += none(fmt::format("{} more matrices: assay export --csv.", page.matrices.more));
   return out + "</div>\n";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -116,25 +117,43 @@ std::string sweep_table(const Sweep& s, const SweepLines& l) {
          "</details>";
 }
 
-/// The strictest bound of the contract on a metric, else what its baseline reached, of several strata the
-/// slowest; NaN without either.
-double bound_of(const Page& page, const verdict::Series& s, std::string& kind) {
+/// The strictest bound of the contract on the slow side of all parts of a metric; NaN without any.
+double contract_bound(const Page& page, const verdict::Series& s) {
   double bound = results::not_taken;
   const bool higher = s.better != results::Better::lower;
   for (const auto& r : page.contract) {
-    if (r.metric != s.full()) continue;
+    if (r.metric != s.full() || r.is_min != higher || !r.of_all) continue;
     if (std::isnan(bound) || (higher ? r.bound > bound : r.bound < bound)) bound = r.bound;
-    kind = "contract";
   }
+  return bound;
+}
+
+/// What the baseline of a metric reached, of several strata the slowest; NaN without any.
+double baseline_bound(const Page& page, const verdict::Series& s) {
+  double bound = results::not_taken;
+  const bool higher = s.better != results::Better::lower;
   const auto& baseline = page.in.judgement.options.baseline;
-  if (!std::isnan(bound) || baseline == nullptr) return bound;
+  if (baseline == nullptr) return bound;
   for (const auto& v : baseline->values) {
     if (v.metric != s.full() || s.first == nullptr || v.case_key != s.first->case_key) continue;
     const double value = verdict::value_of(v.log_rate, higher);
     if (std::isnan(bound) || (higher ? value < bound : value > bound)) bound = value;
-    if (kind.empty()) kind = "baseline";
   }
   return bound;
+}
+
+/// By the contract where it bounds any size, else by the baseline: a line has one meaning.
+void add_bounds(const Page& page, const Sweep& s, SweepLines& l) {
+  using BoundOf = double (*)(const Page&, const verdict::Series&);
+  const std::pair<const char*, BoundOf> kinds[] = {{"contract", contract_bound},
+                                                   {"baseline", baseline_bound}};
+  for (const auto& [kind, bound_of] : kinds) {
+    l.bound.clear();
+    for (const auto* series : s.series) l.bound.push_back(bound_of(page, *series));
+    if (std::ranges::all_of(l.bound, [](double b) { return std::isnan(b); })) continue;
+    l.bound_kind = kind;
+    return;
+  }
 }
 
 double before_of(const Page& page, const verdict::Series& s) {
@@ -151,7 +170,9 @@ double before_of(const Page& page, const verdict::Series& s) {
 std::string tails_of(const Page& page, const verdict::Series& s, double centre) {
   std::vector<std::pair<double, const verdict::SeriesRow*>> slow;
   for (const auto& row : s.rows)
-    slow.emplace_back(-verdict::deficit_of(row.median, centre, s.better != results::Better::lower), &row);
+    if (const double d = verdict::deficit_of(row.median, centre, s.better != results::Better::lower);
+        !std::isnan(d))
+      slow.emplace_back(-d, &row);
   const std::size_t n = std::min<std::size_t>(3, slow.size());
   std::partial_sort(slow.begin(), slow.begin() + static_cast<std::ptrdiff_t>(n), slow.end(),
                     [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -229,10 +250,10 @@ SweepLines sweep_lines_of(const Page& page, const Sweep& s) {
     l.low.push_back(quantile(values, 0.05));
     l.middle.push_back(median(values));
     l.high.push_back(quantile(values, 0.95));
-    l.bound.push_back(bound_of(page, *series, l.bound_kind));
     l.previous.push_back(before_of(page, *series));
     metrics.insert(series->full());
   }
+  add_bounds(page, s, l);
   std::set<std::string> names;
   for (const auto& f : page.in.verdict.findings)
     if (f.severity != "INFO" && metrics.contains(f.metric) && f.name != "cluster" && names.size() < 3)

@@ -4,6 +4,7 @@
 export interface Series {
   suite: string; case: string; metric: string; unit: string; better: "higher" | "lower" | "none"; kind: string; judged: boolean;
   rows: number; scale: number; base: number; median: (number | null)[];
+  dead?: number;  // of links: what stands for impossible values
 }
 export interface Finding { severity: string; level: string; suite: string; name: string; metric: string; text: string; unit: string; reference: number | null; reference_kind: string; members: string[] }
 export interface Mark { from: number; to: number; kind: string; text: string }
@@ -66,12 +67,16 @@ export function median(values: number[]): number {
 export const deficit = (value: number, reference: number, better: string): number => (better === "lower" ? 1 - reference / value : 1 - value / reference);
 
 const prefixes: [number, string][] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "u"], [1e-9, "n"]];
+// As base/units.cpp has it: no ks, and no mB/s.
+const scaledUp = new Set(["B/s", "b/s", "bit/s", "FLOP/s", "FLOP", "FLOP/J", "token/s", "op/s", "B", "Hz", "W", "J"]), scaledDown = new Set(["W", "J", "s", "nat"]);
 /// Four significant digits with a prefix and the unit.
 export function quantity(value: number, unit: string): string {
   if (!Number.isFinite(value)) return "-";
   if (unit === "count" || unit === "1" || unit === "") return String(Number(value.toPrecision(4)));
-  const size = Math.abs(value), [factor, prefix] = prefixes.find(([f]) => size >= f) ?? (size === 0 ? [1, ""] : [1e-9, "n"]);
-  return `${Number((value / (factor as number)).toPrecision(4))} ${prefix}${unit}`;
+  const size = Math.abs(value), usable = prefixes.filter(([f]) => f === 1 || (f > 1 ? scaledUp : scaledDown).has(unit));
+  // Four digits round 999.95 up to 1000, which has the next prefix.
+  const [factor, prefix] = usable.find(([f]) => size >= 0.99995 * f) ?? (size === 0 ? [1, ""] : (usable[usable.length - 1] ?? [1, ""]));
+  return `${Number((value / factor).toPrecision(4))} ${prefix}${unit}`;
 }
 export function bytes(value: number): string {
   const steps = ["B", "KiB", "MiB", "GiB"];
@@ -79,4 +84,4 @@ export function bytes(value: number): string {
   while (v >= 1024 && i < 3) { v /= 1024; i++; }
   return `${Number(v.toPrecision(4))} ${steps[i]}`;
 }
-export const percent = (fraction: number): string => `${fraction > 0 ? "+" : ""}${(100 * fraction).toFixed(Math.abs(fraction) < 0.01 ? 2 : 1)} %`.replace("-", "\u2212");
+export const percent = (fraction: number): string => (!Number.isFinite(fraction) ? "-" : `${fraction > 0 ? "+" : ""}${(100 * fraction).toFixed(Math.abs(fraction) < 0.01 ? 2 : 1)} %`.replace("-", "\u2212"));

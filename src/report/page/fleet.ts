@@ -9,7 +9,7 @@ const tiles = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>("#
 /// The worst deficit of each node and part in a metric, against the median of all parts.
 function deficits(s: Series): Map<number, number> {
   const rows = data.rows?.[s.rows], values = valuesOf(s), centre = median(values), out = new Map<number, number>();
-  const note = (row: number, d: number): void => { if (row >= 0 && !(d < (out.get(row) ?? -Infinity))) out.set(row, d); };
+  const note = (row: number, d: number): void => { if (row >= 0 && d >= (out.get(row) ?? -Infinity)) out.set(row, d); };
   rows?.part.forEach((p, i) => {
     const d = deficit(values[i] as number, centre, s.better);
     for (const end of rows.to ? [p, rows.to[i] as number] : [p]) {
@@ -47,6 +47,8 @@ export function filter(text: string): void {
   for (const r of document.querySelectorAll<HTMLElement>("#fleet tbody tr")) r.hidden = wanted !== "" && !(r.textContent ?? "").toLowerCase().includes(wanted);
 }
 
+const known = (d: number): number => (Number.isNaN(d) ? -Infinity : d);
+
 /// States of a node's parts and where its values lie in the fleet.
 export function showNode(name: string): void {
   const place = document.getElementById("node-detail"), parts = data.parts;
@@ -61,7 +63,7 @@ export function showNode(name: string): void {
   place.append(table("Its parts", ["part", "state", "because"], own));
   const links = element("p");
   data.verdict?.findings.forEach((f, i) => {
-    if (f.name !== name && !f.name.startsWith(`${name}/`) && !f.members.includes(name)) return;
+    if (!f.name.split(">").some((end) => end === name || end.startsWith(`${name}/`)) && !f.members.includes(name)) return;
     const a = element("a", "", `${f.severity} ${f.metric || f.name}`);
     a.href = `#finding/${i + 1}`;
     links.append(a, element("br"));
@@ -79,7 +81,7 @@ export function showNode(name: string): void {
       rows.push([d, [fullName(s), names[i] ?? "", quantity(values[i] as number, s.unit), quantity(centre, s.unit), percent(-d)]]);
     });
   }
-  rows.sort((a, b) => b[0] - a[0]);
+  rows.sort((a, b) => (known(a[0]) === known(b[0]) ? 0 : known(b[0]) - known(a[0])));
   if (rows.length > 0) place.append(table("Its metrics beside the fleet's median, the slowest first", ["metric", "part", "median", "fleet", "rate"], rows.slice(0, 40).map((r) => r[1])));
 }
 

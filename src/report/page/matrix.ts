@@ -10,7 +10,11 @@ export function shade(d: number): number[] {
   return d < 0 ? mix([247, 245, 240], [33, 102, 172], Math.min(1, d / -0.1)) : mix([247, 245, 240], [127, 39, 4], Math.min(1, d / 0.2));
 }
 
-interface Cells { names: string[]; value: Float64Array; deficit: Float64Array; n: number }
+const isDead = (value: number, s: Series): boolean => s.dead !== undefined && Math.abs(value / s.dead - 1) < 1e-6;
+
+interface Cell { value: number; deficit: number }
+/// Pairs that were measured, by sender * n + receiver: of a large cluster they are few.
+interface Cells { names: string[]; pairs: Map<number, Cell>; n: number }
 
 const across = "across rails";
 const own = (row: number): string => { const name = nameOf(row); return name.slice(name.lastIndexOf("/") + 1); };
@@ -19,15 +23,14 @@ const own = (row: number): string => { const name = nameOf(row); return name.sli
 function cellsOf(m: Matrix, s: Series, rail: string): Cells {
   const rows = data.rows?.[s.rows], n = m.order.length, place = new Map(m.order.map((row, i) => [row, i]));
   const values = valuesOf(s), centre = median(values);
-  const out: Cells = { names: m.order.map(nameOf), value: new Float64Array(n * n).fill(NaN), deficit: new Float64Array(n * n).fill(NaN), n };
+  const out: Cells = { names: m.order.map(nameOf), pairs: new Map(), n };
   rows?.part.forEach((p, i) => {
     const to = rows.to?.[i] ?? -1, a = place.get(m.inside ? p : nodeOf(p)), b = place.get(m.inside ? to : nodeOf(to));
     if (a === undefined || b === undefined) return;
     if (rail && (own(p) === own(to) ? own(p) : across) !== rail) return;
     const at = a * n + b, value = values[i] as number, behind = deficit(value, centre, s.better);
-    if (Number.isNaN(behind) || behind <= (out.deficit[at] as number)) return;
-    out.value[at] = value;
-    out.deficit[at] = behind;
+    if (Number.isNaN(behind) || behind <= (out.pairs.get(at)?.deficit ?? -Infinity)) return;
+    out.pairs.set(at, { value, deficit: behind });
   });
   return out;
 }
@@ -37,9 +40,9 @@ function paint(canvas: HTMLCanvasElement, cells: Cells, fold: number): void {
   const pen = canvas.getContext("2d"), n = cells.n, side = Math.ceil(n / fold), worst = new Float64Array(side * side).fill(NaN);
   if (!pen) return;
   canvas.width = canvas.height = side;
-  cells.deficit.forEach((d, i) => {
+  cells.pairs.forEach(({ deficit: d }, i) => {
     const at = Math.floor(i / n / fold) * side + Math.floor((i % n) / fold);
-    if (!(d <= (worst[at] as number)) && !Number.isNaN(d)) worst[at] = d;
+    if (!(d <= (worst[at] as number))) worst[at] = d;
   });
   const image = pen.createImageData(side, side);
   for (let i = 0; i < side * side; i++) image.data.set([...shade(worst[i] as number), 255], 4 * i);
@@ -48,7 +51,7 @@ function paint(canvas: HTMLCanvasElement, cells: Cells, fold: number): void {
 
 /// Pairs to a side of a point: as the still picture, few enough points that those measured fill them.
 function foldOf(cells: Cells): number {
-  const measured = cells.deficit.reduce((sum, d) => sum + (Number.isNaN(d) ? 0 : 1), 0), most = cells.n <= 128 ? cells.n : Math.min(360, Math.max(64, Math.floor(Math.sqrt(measured))));
+  const most = cells.n <= 128 ? cells.n : Math.min(360, Math.max(64, Math.floor(Math.sqrt(cells.pairs.size))));
   return Math.ceil(cells.n / most);
 }
 
@@ -57,7 +60,7 @@ function marksOf(names: string[], suite: string): HTMLElement[] {
   const claimed = new Set<string>(), n = names.length;
   // A slow memory is no matter of the links.
   const ofLinks = (f: Finding): boolean => f.severity !== "INFO" && (f.metric === "" || f.suite === suite || ["nic", "link", "switch"].includes(f.level));
-  for (const f of data.verdict?.findings ?? []) if (ofLinks(f)) for (const who of [f.name, f.name.split("/")[0] ?? ""]) claimed.add(who);
+  for (const f of data.verdict?.findings ?? []) if (ofLinks(f)) for (const end of f.name.split(">")) for (const who of [end, end.split("/")[0] ?? ""]) claimed.add(who);
   return names.flatMap((who, i) => (claimed.has(who) ? [true, false] : []).map((lying) => {
     const mark = element("div", "mark");
     mark.title = who;
@@ -70,7 +73,7 @@ function marksOf(names: string[], suite: string): HTMLElement[] {
 export function drawMatrix(place: HTMLElement, series: number): void {
   const m = data.matrices?.find((x) => x.series === series), s = data.series?.[series];
   if (!m || !s) return;
-  const n = m.order.length, canvas = element("canvas"), whole = element("canvas"), lens = element("canvas"), readout = element("p", "readout", "Move over the matrix, or use the arrow keys, to read a pair.");
+  const n = m.order.length, canvas = element("canvas"), lens = element("canvas"), readout = element("p", "readout", "Move over the matrix, or use the arrow keys, to read a pair.");
   let cells = cellsOf(m, s, ""), rail = "", x = 0, y = 0, fold = 1;
   canvas.style.width = `${Math.min(360, Math.max(240, n * 12))}px`;
   canvas.style.aspectRatio = "1";
@@ -84,18 +87,19 @@ export function drawMatrix(place: HTMLElement, series: number): void {
   const show = (): void => {
     fold = foldOf(cells);
     paint(canvas, cells, fold);
-    paint(whole, cells, 1);
   };
   show();
   const tell = (): void => {
-    const at = y * n + x, v = cells.value[at] as number;
-    readout.textContent = `${cells.names[y]} \u2192 ${cells.names[x]}${rail ? ` on ${rail}` : ""}: ${Number.isFinite(v) ? `${quantity(v, s.unit)}, rate ${percent(-(cells.deficit[at] as number))}` : "not measured"}`;
+    const cell = cells.pairs.get(y * n + x);
+    readout.textContent = `${cells.names[y]} \u2192 ${cells.names[x]}${rail ? ` on ${rail}` : ""}: ${!cell ? "not measured" : isDead(cell.value, s) ? "no valid value" : `${quantity(cell.value, s.unit)}, rate ${percent(-cell.deficit)}`}`;
     lens.classList.add("used");
     const glass = lens.getContext("2d");
     if (!glass) return;
-    glass.imageSmoothingEnabled = false;
     glass.clearRect(0, 0, 99, 99);
-    glass.drawImage(whole, x - 4, y - 4, 9, 9, 0, 0, 99, 99);
+    for (let r = Math.max(0, y - 4); r <= Math.min(n - 1, y + 4); r++) for (let c = Math.max(0, x - 4); c <= Math.min(n - 1, x + 4); c++) {
+      glass.fillStyle = `rgb(${shade(cells.pairs.get(r * n + c)?.deficit ?? NaN).join(" ")})`;
+      glass.fillRect(11 * (c - x + 4), 11 * (r - y + 4), 11, 11);
+    }
     glass.strokeRect(44, 44, 11, 11);
   };
   const go = (column: number, row: number): void => {
@@ -108,8 +112,11 @@ export function drawMatrix(place: HTMLElement, series: number): void {
     const first = (v: number, size: number): number => Math.min(n - 1, Math.floor(Math.floor((v / size) * canvas.width) * fold));
     const column = first(e.clientX - box.left, box.width), line = first(e.clientY - box.top, box.height);
     // Of the pairs of a point the one that it shows.
-    let worst = line * n + column;
-    for (let r = line; r < Math.min(n, line + fold); r++) for (let c = column; c < Math.min(n, column + fold); c++) if (!((cells.deficit[r * n + c] as number) <= (cells.deficit[worst] as number)) && Number.isFinite(cells.deficit[r * n + c])) worst = r * n + c;
+    let worst = line * n + column, most = -Infinity;
+    for (let r = line; r < Math.min(n, line + fold); r++) for (let c = column; c < Math.min(n, column + fold); c++) {
+      const behind = cells.pairs.get(r * n + c)?.deficit ?? -Infinity;
+      if (behind > most) [worst, most] = [r * n + c, behind];
+    }
     go(worst % n, Math.floor(worst / n));
   });
   canvas.addEventListener("keydown", (e) => {
@@ -127,7 +134,7 @@ export function drawMatrix(place: HTMLElement, series: number): void {
   }));
   row.append(button("CSV", () => {
     const rows: (string | number)[][] = [["from", "to", `median of the slowest link (${s.unit})`]];
-    for (let i = 0; i < n * n; i++) if (Number.isFinite(cells.value[i])) rows.push([cells.names[Math.floor(i / n)] ?? "", cells.names[i % n] ?? "", cells.value[i] as number]);
+    for (const [i, cell] of [...cells.pairs].sort((a, b) => a[0] - b[0])) rows.push([cells.names[Math.floor(i / n)] ?? "", cells.names[i % n] ?? "", isDead(cell.value, s) ? "no valid value" : cell.value]);
     download(`${s.suite}_${s.case}${rail ? `_${rail}` : ""}_pairs.csv`, rows);
   }));
   frame.append(canvas, ...marksOf(cells.names, s.suite));

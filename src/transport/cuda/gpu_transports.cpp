@@ -43,8 +43,9 @@ class CudaTransports final : public GpuTransports {
   }
 #endif
 
-  std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct) const override {
-    return std::make_unique<cuda::StagedCommunicator>(below, device, direct);
+  std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct,
+                                            supervisor::Heartbeat* heartbeat) const override {
+    return std::make_unique<cuda::StagedCommunicator>(below, device, direct, heartbeat);
   }
 
   std::unique_ptr<PeerMemory> make_peer(Communicator& world, Communicator& group, Device& device,

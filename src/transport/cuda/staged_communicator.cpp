@@ -24,8 +24,9 @@ std::uint64_t number_of(const Request& request) noexcept {
 
 }  // namespace
 
-StagedCommunicator::StagedCommunicator(Communicator& below, Device& device, bool direct)
-    : ForwardingCommunicator(below), device_(device), direct_(direct) {}
+StagedCommunicator::StagedCommunicator(Communicator& below, Device& device, bool direct,
+                                       supervisor::Heartbeat* heartbeat)
+    : ForwardingCommunicator(below), device_(device), direct_(direct), heartbeat_(heartbeat) {}
 
 std::string StagedCommunicator::path() const {
   return fmt::format("{}:{} {}", inner_.transport(), direct_ ? "gpu-direct" : "staged", inner_.path());
@@ -34,7 +35,7 @@ std::string StagedCommunicator::path() const {
 std::unique_ptr<Communicator> StagedCommunicator::split(int color, int key) {
   auto part = inner_.split(color, key);
   if (part == nullptr) return nullptr;
-  auto staged = std::make_unique<StagedCommunicator>(*part, device_, direct_);
+  auto staged = std::make_unique<StagedCommunicator>(*part, device_, direct_, heartbeat_);
   staged->owned_ = std::move(part);
   return staged;
 }
@@ -175,8 +176,26 @@ bool StagedCommunicator::test_all(std::span<Request> requests) {
 
 void StagedCommunicator::wait_all(std::span<Request> requests) {
   if (std::none_of(requests.begin(), requests.end(), is_staged)) return inner_.wait_all(requests);
-  while (!test_all(requests))
+  std::optional<supervisor::InCall> mark;
+  while (!test_all(requests)) {
     if (look_) look_();
+    if (heartbeat_ == nullptr) continue;
+    const auto peer = waits_for();
+    if (!peer)
+      mark.reset();
+    else if (!mark)
+      mark.emplace(*heartbeat_, supervisor::Call::wait, launch_rank(*peer));
+  }
+}
+
+std::optional<int> StagedCommunicator::waits_for() const noexcept {
+  std::optional<int> peer;
+  for (const auto& [number, t] : transfers_) {
+    const bool copies = t.send ? t.halfway < t.begun : t.ended < t.halfway;
+    if (copies) return std::nullopt;
+    if (t.ended < t.begun) peer = t.peer;
+  }
+  return peer;
 }
 
 void StagedCommunicator::abandon(std::span<Request> requests) {

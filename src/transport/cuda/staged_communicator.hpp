@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ class StagedCommunicator final : public ForwardingCommunicator {
  public:
   /// `direct`: messages are handed through too, since MPI has shown that it can (gpu_direct.hpp). `below`
   /// outlives this object.
-  StagedCommunicator(Communicator& below, Device& device, bool direct);
+  StagedCommunicator(Communicator& below, Device& device, bool direct,
+                     supervisor::Heartbeat* heartbeat = nullptr);
 
   std::string path() const override;
   std::unique_ptr<Communicator> split(int color, int key) override;
@@ -87,6 +89,8 @@ class StagedCommunicator final : public ForwardingCommunicator {
   bool mine(const void* p) const noexcept { return in_arena(device_, p); }
   void start(void* data, std::size_t bytes, int peer, int tag, bool send, Request& request);
   void progress();
+  /// The peer whose messages are all that this rank waits for; nothing while a copy of its GPU is under way.
+  std::optional<int> waits_for() const noexcept;
   void advance_send(Transfer& t);
   void advance_recv(Transfer& t);
   void copy(void* to, const void* from, std::size_t bytes);
@@ -102,6 +106,7 @@ class StagedCommunicator final : public ForwardingCommunicator {
 
   Device& device_;
   bool direct_;
+  supervisor::Heartbeat* heartbeat_;
   std::unique_ptr<Communicator> owned_;  ///< of a part
   Stream stream_;
   std::uint64_t next_ = 1;

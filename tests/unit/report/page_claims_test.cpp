@@ -171,13 +171,39 @@ TEST(Claims, EndsOfSlowLinksAreNoFaultyNodes) {
   EXPECT_EQ(report::link_ends(made.results, other).only.size(), 7U);
 }
 
+/// The nodes are among those that FAIL, the link must be somewhere, too.
+TEST(Claims, ALinkBetweenFaultyNodesIsToldAsWell) {
+  Made made(linked(6, {"node0/eth0>node1/eth0"}), limit("p2p/latency-*:latency", "max = \"2 us\""));
+  const results::Finding link = made.verdict.findings.front();
+  for (const char* name : {"node0/cores0-1", "node1/cores0-1"}) {
+    auto& f = made.verdict.findings.emplace_back(link);
+    f.name = name;
+    f.level = "device";
+  }
+  const auto ends = report::link_ends(made.results, made.verdict);
+  EXPECT_EQ(ends.nodes, 0U);
+  EXPECT_THAT(report::page_html(made.input()),
+              HasSubstr("<strong>1</strong><span>link FAIL; 0 nodes and 2 parts at its ends</span>"));
+  EXPECT_THAT(report::page_markdown(made.input()), HasSubstr("- 1 link FAIL\n"));
+  EXPECT_THAT(report::summary(made.results, made.verdict, "run.h5", {200, false}),
+              HasSubstr("other parts: 1 link FAIL (node0/eth0>node1/eth0)"));
+}
+
+TEST(Claims, AMatrixMarksBothEndsOfALink) {
+  const Made made(linked(6, {"node0/eth0>node1/eth0"}), limit("p2p/latency-*:latency", "max = \"2 us\""));
+  const std::string page = report::page_html(made.input());
+  for (const char* node : {"\u25C2 node0<", "\u25C2 node1<"}) EXPECT_THAT(page, HasSubstr(node));
+  EXPECT_THAT(page, Not(HasSubstr("\u25C2 node2<")));
+}
+
 TEST(Claims, AMatrixShowsTheSlowestLinkOfAPair) {
   const Made made(linked(4, {"node2/eth1>node0/eth0"}, 2));
   const auto matrices = report::matrices_of(made.judgement);
-  ASSERT_EQ(matrices.size(), 1U);
-  const auto& m = matrices.front();
-  EXPECT_NEAR(m.all.value[2 * 4 + 0], 9e-6, 1e-7);
-  EXPECT_NEAR(m.all.value[2 * 4 + 1], 1e-6, 1e-7);
+  ASSERT_EQ(matrices.shown.size(), 1U);
+  const auto& m = matrices.shown.front();
+  EXPECT_EQ(m.all.pairs.size(), 12U) << "each pair once";
+  for (const auto& pair : m.all.pairs)
+    EXPECT_NEAR(pair.deficit, pair.from == 2 && pair.to == 0 ? 8.0 / 9 : 0, 0.02) << pair.from << pair.to;
   ASSERT_FALSE(m.slowest.empty());
   EXPECT_EQ(made.judgement.entities.name(m.slowest[0].from), "node2/eth1");
   EXPECT_EQ(made.judgement.entities.name(m.slowest[0].to), "node0/eth0");

@@ -153,6 +153,13 @@ TEST(Page, TheBoundOfPartsOfTwoKindsIsThatOfTheSlowerKind) {
   const Json data = data_of(report::page_html(made.input()));
   ASSERT_EQ(data["sweeps"].size(), 1U);
   for (const Json& bound : data["sweeps"][0]["bound"]) EXPECT_NEAR(bound.get<double>(), 2e9, 1e5);
+  // With a contract for one size the line is that of the contract.
+  auto both = options;
+  both.limits_text = "[[limit]]\nmetric = \"memory/copy-4096-*:bandwidth\"\nmin = \"3 MB/s\"\n";
+  const Made promised(made.results, both);
+  const Json sweep = data_of(report::page_html(promised.input()))["sweeps"][0];
+  EXPECT_EQ(sweep["bound_kind"], "contract");
+  EXPECT_EQ(sweep["bound"], Json::array({nullptr, 3e6, nullptr}));
 }
 
 TEST(Page, ANumberOfAPathIsNoSize) {

@@ -191,7 +191,10 @@ TEST(Page, SweepShowsBoundAndEarlierRun) {
     return r;
   };
   auto options = limit("min = \"1 MB/s\"");
-  options.limits_text = "[[limit]]\nmetric = \"memory/copy-4096-*:bandwidth\"\nmin = \"3 MB/s\"\n";
+  // The bound of the fast side and that of one part are no bound of the line.
+  options.limits_text =
+      "[[limit]]\nmetric = \"memory/copy-4096-*:bandwidth\"\nmin = \"3 MB/s\"\nmax = \"9 GB/s\"\n"
+      "[[limit]]\nmetric = \"memory/copy-16384-*:bandwidth\"\ndevice = \"node2*\"\nmin = \"1 MB/s\"\n";
   const Made made(sized(1e3, "now"), options);
   const auto before = verdict::snapshot_of(sized(2e3, "before"), "before.h5");
   auto input = made.input();
@@ -348,7 +351,7 @@ TEST(Trend, SeesNoChangeInNoise) {
 TEST(Trend, SaysThatThereIsNoChangeOnlyWhereOneCouldBeFound) {
   const auto few = nights(4, 2, 0.5), enough = nights(5, 99, 0);
   const std::string none = "No lasting change of 2 %",
-                    words = "4 runs: a lasting change is looked for from 5 runs";
+                    words = "4 runs: lasting changes are sought in metrics with 5 or more runs";
   EXPECT_THAT(report::trend_html(few, "nights"), AllOf(HasSubstr(words), Not(HasSubstr(none))));
   EXPECT_THAT(report::few_runs_words(few), HasSubstr(words));
   EXPECT_THAT(report::trend_html(enough, "nights"), AllOf(HasSubstr(none), Not(HasSubstr("looked for"))));
@@ -370,7 +373,7 @@ TEST(Trend, TellsHowManyMetricsHaveTooFewRuns) {
     if (run.source.started > runs[3].source.started) run.series.clear();
   EXPECT_EQ(
       report::few_runs_words(runs),
-      "6 runs, and no metric in as many of them: a lasting change is looked for from 5 runs of a metric on.");
+      "6 runs, and no metric in as many of them: lasting changes are sought in metrics with 5 or more runs.");
 }
 
 }  // namespace

@@ -151,18 +151,18 @@ TEST_F(Partial, ARunThatLacksNothingRemovesItsDirectory) {
 
 /// It may look at any moment, from the making of the directory to its removal.
 TEST_F(Partial, RecoverBesideARunReplacesNothing) {
-  constexpr int rounds = 5, cases = 3;
+  constexpr int rounds = 5, ended_cases = 3;
   for (int round = 0; round < rounds; ++round) {
     file_ = dir_ / (std::to_string(round) + ".h5");
     partial_ = partial_of(file_);
     ChildProcess run("a run", [&] {
-      Writer writer = Writer::create(file_, example::start(cases), false);
-      for (int i = 0; i < cases; ++i) writer.add_case(example::bundle(i));
-      writer.finish(example::verdict(cases), "complete");
+      Writer writer = Writer::create(file_, example::start(ended_cases), false);
+      for (int i = 0; i < ended_cases; ++i) writer.add_case(example::bundle(i));
+      writer.finish(example::verdict(ended_cases), "complete");
       return 0;
     });
     while (!run.ended()) EXPECT_THROW(recover(partial_, file_, true), Error);
-    EXPECT_EQ(load(file_).cases.size(), static_cast<std::size_t>(cases)) << "round " << round;
+    EXPECT_EQ(load(file_).cases.size(), static_cast<std::size_t>(ended_cases)) << "round " << round;
   }
 }
 
@@ -187,8 +187,8 @@ TEST_F(Partial, AnEventThatTheDiskRefusesSpoilsNoOther) {
 /// A directory that cannot be listed: no privilege helps with one that is none.
 TEST_F(Partial, CasesThatCannotBeListedAreNotTakenForNone) {
   leave(3);
-  fs::rename(partial_ / "cases", dir_ / "kept");
-  std::ofstream(partial_ / "cases") << "no directory";
+  fs::rename(partial_ / "ended_cases", dir_ / "kept");
+  std::ofstream(partial_ / "ended_cases") << "no directory";
   const std::function<void()> acts[] = {[&] { recover(partial_, file_, false); }, [&] { load(partial_); },
                                         [&] { Writer::resume(partial_, example::start(), false); }};
   for (const auto& act : acts) {

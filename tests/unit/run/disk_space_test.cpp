@@ -36,9 +36,8 @@ TEST(DiskSpace, CountsWhatIsNotPackedAndAsMuchForTheMerge) {
   Topology topology;
   topology.nodes.emplace_back();
   const std::string text = plan_text(plan, Config(), topology);
-  EXPECT_NE(
-      text.find("on disk at once, when its ended cases (not packed) are merged: " + format_bytes(need.sum())),
-      std::string::npos)
+  EXPECT_NE(text.find("peak disk use (uncompressed cases and the merged file): " + format_bytes(need.sum())),
+            std::string::npos)
       << text;
 }
 
@@ -48,14 +47,14 @@ TEST(DiskSpace, WhereThereIsTooLittleItIsTold) {
     return DiskSpace{device == 1 ? "/shared" : "/local", free, device};
   };
   EXPECT_EQ(lack_of_space(need, space(5 * disk_gib, 1), std::nullopt), "");
-  EXPECT_EQ(lack_of_space(need, space(5 * disk_gib - 1, 1), std::nullopt).substr(0, 103),
-            "ended cases, which are not packed, and the file that they are merged into need about 5 GiB in "
+  EXPECT_EQ(lack_of_space(need, space(5 * disk_gib - 1, 1), std::nullopt).substr(0, 88),
+            "completed cases (uncompressed) and the merged results file need about 5 GiB in "
             "/shared, ");
   EXPECT_EQ(lack_of_space(need, space(4 * disk_gib, 1), space(2 * disk_gib, 2)), "");
   EXPECT_EQ(lack_of_space(need, space(4 * disk_gib, 1), space(1 * disk_gib, 2)),
-            "--spool: ended cases need about 2 GiB in /local, 1 GiB are free");
+            "--spool: completed cases need about 2 GiB in /local, 1 GiB are free");
   EXPECT_EQ(lack_of_space(need, space(2 * disk_gib, 1), space(2 * disk_gib, 2)),
-            "the results file needs, until it is packed, about 3 GiB in /shared, 2 GiB are free");
+            "the results file before compression needs about 3 GiB in /shared, 2 GiB are free");
   EXPECT_NE(lack_of_space(need, space(4 * disk_gib, 1), space(4 * disk_gib, 1)), "") << "one disk for both";
   EXPECT_EQ(lack_of_space(need, std::nullopt, std::nullopt), "") << "nothing is known";
   EXPECT_EQ(lack_of_space({20 << 20, 21 << 20}, space(0, 1), std::nullopt), "")

@@ -140,10 +140,11 @@ class AskTest : public RetestTest {
   }
   /// How many retests fit that much time.
   std::size_t asked(double left_s, const results::Results& results = that_disagree()) {
-    return planner
-        .ask(results, verdict::options_from(results), plan, topology, entities, [=] { return left_s; })
-        .size();
+    cases = planner.ask(results, verdict::options_from(results), plan, topology, entities,
+                        [=] { return left_s; });
+    return cases.size();
   }
+  std::vector<Case> cases;  ///< asked for
   RetestPlanner planner;
 };
 
@@ -152,6 +153,20 @@ TEST_F(AskTest, WhatIsMeasuredAgainInTheEndIsNotLeftOut) {
   EXPECT_THAT(planner.left_out(), ElementsAre("gemm/fp32-n2048-together (digest)"));
   EXPECT_EQ(asked(100), 1U);
   EXPECT_THAT(planner.left_out(), IsEmpty());
+}
+
+TEST_F(AskTest, WhatDoesNotQuiteFitIsShortened) {
+  ASSERT_EQ(asked(100), 1U);
+  const double whole_s = cases[0].expected_s();
+  for (const double share : {0.9, 0.4}) {
+    planner = {};
+    ASSERT_EQ(asked(share * whole_s), 1U) << share;
+    EXPECT_NEAR(cases[0].expected_s(), share * whole_s, 1e-9);
+    EXPECT_THAT(planner.left_out(), IsEmpty());
+  }
+  planner = {};
+  EXPECT_EQ(asked(0.3 * whole_s), 0U);
+  EXPECT_THAT(planner.left_out(), testing::SizeIs(1));
 }
 
 TEST_F(AskTest, WhatIsNoSuspectAnyMoreIsNotLeftOut) {

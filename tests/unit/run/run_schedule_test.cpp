@@ -75,7 +75,7 @@ TEST_F(RunScheduleTest, OptionalCasesUseTheTimeThatRequiredOnesDidNot) {
   RunSchedule after_loss = schedule;
   EXPECT_EQ(next(schedule, 30), "run pairs");
   EXPECT_EQ(next(schedule, 50), "end");
-  after_loss.lose_ranks();
+  after_loss.lose_ranks(0, {});
   EXPECT_EQ(next(after_loss, 30), "end") << "without partners";
 }
 
@@ -94,11 +94,51 @@ TEST_F(RunScheduleTest, AfterALossOnlyCasesInsideOfNodesRun) {
   add("world", 1, true, Stage::world);
   RunSchedule schedule(plan);
   EXPECT_TRUE(schedule.retest_seconds(0));
-  schedule.lose_ranks();
+  schedule.lose_ranks(0, {});
   EXPECT_EQ(next(schedule), "run local");
   EXPECT_EQ(next(schedule), "end");
   EXPECT_EQ(next(schedule), "end");
   EXPECT_FALSE(schedule.retest_seconds(0)) << "no suspect is measured again";
+}
+
+TEST_F(RunScheduleTest, AfterALossNoTimeIsKeptForCasesThatCannotRun) {
+  add("lost", 5, true);
+  add("local", 30, false);
+  add("pairs", 60, true, Stage::pairs);
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule, 0), "run lost");
+  schedule.lose_ranks(10, {});
+  EXPECT_EQ(next(schedule, 20), "run local") << "20 + 30 of 85";
+  EXPECT_EQ(next(schedule, 50), "end");
+}
+
+/// Cases that lack a node are measured again in the launch that follows.
+TEST_F(RunScheduleTest, ALossEndsALaunchWhereTheNextOneHasTime) {
+  for (const double restart_s : {24.0, 26.0}) {  // 10 s, a start, 60 s and 3 s for closing, of 100 s
+    plan.cases.clear();
+    add("lost", 20, true);
+    add("local", 10, true);
+    add("optional", 10, false);
+    add("pairs", 30, true, Stage::pairs);
+    RunSchedule schedule(plan);
+    EXPECT_EQ(next(schedule, 0), "run lost");
+    schedule.lose_ranks(10, restart_s + 2);
+    const bool ends = restart_s + 2 <= 27;
+    EXPECT_EQ(next(schedule, 10), ends ? "end" : "run local") << restart_s;
+  }
+}
+
+TEST_F(RunScheduleTest, RequiredCasesBeginInTheTimeOfTheLevel) {
+  for (const double budget_s : {100.0, 15.0}) {
+    plan.cases.clear();
+    plan.budget_s = budget_s;
+    for (const char* name : {"a", "b", "c"}) add(name, 20, true);
+    RunSchedule schedule(plan);
+    const double last_s = budget_s == 15 ? 30 : 100;  // where even the start takes longer than the level
+    EXPECT_EQ(next(schedule, 0), "run a");
+    EXPECT_EQ(next(schedule, last_s - 0.1), "run b");
+    EXPECT_EQ(next(schedule, last_s), "skip c: budget");
+  }
 }
 
 TEST_F(RunScheduleTest, CaseMayTakeAQuarterOfSpareTime) {

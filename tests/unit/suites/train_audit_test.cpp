@@ -43,7 +43,7 @@ TEST(TrainAudit, HealthyStepPassesAtEveryCount) {
 TEST(TrainAudit, BrokenTrainingFailsAtEveryCount) {
   for (const int steps : {1, 12}) {
     for (const auto& [broken, words] :
-         {std::pair{"learning", "AdamW makes it"}, std::pair{"rate", "AdamW makes it"},
+         {std::pair{"learning", "AdamW gives"}, std::pair{"rate", "AdamW gives"},
           std::pair{"layer", "the loss depends on it"}, std::pair{"rank", "those of rank 0 are missing"}}) {
       const CaseRecord record = train(steps, broken);
       EXPECT_EQ(record.state_, results::CaseState::fail) << broken << " at " << steps;

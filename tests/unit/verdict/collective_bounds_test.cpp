@@ -146,7 +146,7 @@ TEST(VerdictBounds, RanksOnOneCoreAreANote) {
   EXPECT_TRUE(accused(v).empty()) << all_reasons(v);
   EXPECT_NE(std::find_if(v.findings.begin(), v.findings.end(),
                          [](const auto& f) {
-                           return f.text.find("others used the cores of its ranks") != std::string::npos;
+                           return f.text.find("its ranks shared their cores") != std::string::npos;
                          }),
             v.findings.end());
 }

@@ -196,7 +196,8 @@ TEST(VerdictDips, PartsThatAllDipAlikeAreNotNamed) {
       }
 }
 
-/// Who waited for a file server writes a backlog afterwards. A dip in another case still counts, also a rarer one.
+/// Who waited for a file server writes a backlog afterwards. A dip in another case still counts, also a rarer
+/// one.
 TEST(VerdictDips, ACaseInWhichAServerDidNotAnswerNamesNoPart) {
   auto r = dipping(8, {{3, 0.4}}, 1);
   EXPECT_THAT(intermittent(judge(r)), SizeIs(1));

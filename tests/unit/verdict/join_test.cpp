@@ -155,24 +155,24 @@ TEST(VerdictJoin, CountsOfComparedValuesAreSummedAndTheChanceIsThatOfOneWrongFai
   results::VerdictData v;
   v.state = "PASS";
   v.false_alarm_rate = 0.006;
-  const auto add = [&](const std::string& basis) {
+  const auto add = [&](std::vector<std::pair<std::string, std::size_t>> compared) {
     r.info.run_id += "+";
-    v.basis = basis;
+    v.compared = std::move(compared);
     join.add(r.info.run_id + ".h5", r, v);
     return join.verdict(false);
   };
-  auto all = add("limits 0, hardware rates 0, peers only 0, nothing 3 (checks and counters only)");
+  auto all = add({{"limits", 0}, {"hardware rates", 0}, {"peers only", 0}, {"nothing", 3}});
   EXPECT_EQ(all.basis,
             "limits 0, hardware rates 0, peers only 0, nothing 3 (checks and counters only), in 1 file");
   EXPECT_NEAR(all.false_alarm_rate, 0.006, 1e-12);
-  all = add("limits 2, hardware rates 1, peers only 40, nothing 0, left out 1");
+  all = add({{"limits", 2}, {"hardware rates", 1}, {"peers only", 40}, {"nothing", 0}, {"left out", 1}});
   EXPECT_EQ(all.basis,
             "limits 2, hardware rates 1, peers only 40, nothing 3, left out 1, in 2 files judged together");
-  for (int i = 2; i < 200; ++i) all = add("limits 0, hardware rates 0, peers only 8, nothing 0");
+  for (int i = 2; i < 200; ++i) all = add({{"limits", 0}, {"peers only", 8}});
   EXPECT_THAT(all.basis, HasSubstr("peers only 1624, nothing 3"));
   EXPECT_NEAR(all.false_alarm_rate, 1 - std::pow(0.994, 200), 1e-9);
   v.false_alarm_rate = 3;  // of many parts more than one is expected
-  EXPECT_EQ(add("limits 0").false_alarm_rate, 1);
+  EXPECT_EQ(add({{"limits", 0}}).false_alarm_rate, 1);
 }
 
 TEST(VerdictJoin, FilesOfOneRunAreNamedOnce) {

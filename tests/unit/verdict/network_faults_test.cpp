@@ -237,7 +237,7 @@ TEST(VerdictNetwork, ProposedLimitsHoldForTheNextRun) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       auto spec = all_pairs(nodes, 0, seed, {});
       const auto proposed = verdict::propose_limits(simulate::run(spec), "run.h5", "PASS");
-      EXPECT_THAT(proposed.text, HasSubstr("# from what single pairs vary, for they meet traffic"));
+      EXPECT_THAT(proposed.text, HasSubstr("# from the spread of pairs (other traffic)"));
       spec.run = 1;
       const auto next = simulate::run(spec);
       auto options = verdict::options_from(next);
@@ -249,7 +249,8 @@ TEST(VerdictNetwork, ProposedLimitsHoldForTheNextRun) {
 
 TEST(VerdictNetwork, TwoNodesDoNotTellHowPairsVary) {
   const auto proposed = verdict::propose_limits(simulate::run(all_pairs(2, 0, 1, {})), "run.h5", "PASS");
-  EXPECT_THAT(proposed.uncertain, Contains(HasSubstr("pairs meet traffic, and 6 do not tell how much")));
+  EXPECT_THAT(proposed.uncertain,
+              Contains(HasSubstr("6 pairs are too few to show effects of other traffic")));
 }
 
 /// What stands for infinite values is no number to be read: notes had a deficit of -nan %.
