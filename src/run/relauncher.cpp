@@ -27,6 +27,7 @@
 #include "run/launcher_process.hpp"
 #include "run/left_behind.hpp"
 #include "run/output_files.hpp"
+#include "run/run_schedule.hpp"
 #include "run/selection.hpp"
 
 namespace assay {
@@ -67,7 +68,7 @@ class Launches {
       // A chain of segments that has begun cannot be resumed.
       const int relaunches = config_.segments() > 1 && begun_ ? 0 : how_.relaunches;
       const NextLaunch next = next_launch(attempts_, excluded_, relaunches, config_.budget_s() - spent_s(),
-                                          0.1 * config_.budget_s());
+                                          RunSchedule::relaunch_share * config_.budget_s());
       if (!next.wanted) return finish(ended);
       excluded_ = next.exclude;
       if (last.file) file_out_ = ended.out;

@@ -59,15 +59,13 @@ RetestOrder order_of(const verdict::Retest& retest, const EntityTable& entities)
   return order;
 }
 
-/// Shortens a case to the time that is left, of which its loops make fewer samples. Returns whether that is
-/// at least `RetestPlanner::shortest_share` of what it needs.
-bool fit(Case& c, double left_s) {
-  const double wanted_s = c.expected_s() - c.overhead_seconds;
-  if (c.expected_s() <= left_s) return true;
-  const double share = (left_s - c.overhead_seconds) / wanted_s;
-  if (!(share >= RetestPlanner::shortest_share) || share * c.seconds < c.min_seconds) return false;
-  c.seconds *= share;
-  return true;
+/// The share of a case's time that makes it fit what is left; 0 where that is less than
+/// `RetestPlanner::shortest_share`.
+double fitting_share(const Case& c, double left_s) {
+  const double share = (left_s - c.overhead_seconds) / (c.expected_s() - c.overhead_seconds);
+  if (c.expected_s() <= left_s) return 1;
+  const bool enough = share >= RetestPlanner::shortest_share && share * c.seconds >= c.min_seconds;
+  return enough ? share : 0;
 }
 
 }  // namespace
@@ -83,9 +81,9 @@ Order order_from(const std::string& text) {
 }
 
 std::string to_text(const RetestOrder& order) {
-  return Json{{"path", order.path},      {"number", order.number},   {"devices", order.devices},
-              {"rounds", order.rounds},  {"samples", order.samples}, {"variant", order.variant},
-              {"servers", order.servers}}
+  return Json{{"path", order.path},       {"number", order.number},        {"devices", order.devices},
+              {"rounds", order.rounds},   {"samples", order.samples},      {"variant", order.variant},
+              {"servers", order.servers}, {"time_share", order.time_share}}
       .dump();
 }
 
@@ -99,6 +97,7 @@ RetestOrder retest_order_from(const std::string& text) {
   order.samples = json.at("samples");
   order.variant = json.at("variant");
   order.servers = json.at("servers").get<std::map<int, std::string>>();
+  order.time_share = json.at("time_share");
   return order;
 }
 
@@ -139,6 +138,7 @@ Case retest_case(const Plan& plan, RetestOrder order, const Topology& topology, 
     order.rounds.clear();
     c.seconds *= RetestOrder::visits;
   }
+  c.seconds *= order.time_share;
   c.deadline_s = 10.0 + 4.0 * c.expected_s();
   c.retest = std::make_shared<const RetestOrder>(std::move(order));
   return c;
@@ -183,8 +183,9 @@ std::vector<Case> RetestPlanner::ask(const results::Results& results, const verd
     RetestOrder order = order_of(retest, entities);
     const std::string name = order.path + ".c" + std::to_string(order.number);
     if (asked_.contains(name)) continue;
+    order.time_share = fitting_share(retest_case(plan, order, topology, entities), rest_s);
     Case c = retest_case(plan, std::move(order), topology, entities);
-    if (!fit(c, rest_s)) {
+    if (c.retest->time_share <= 0) {
       left_out_.insert(fmt::format("{}/{} ({})", retest.suite, retest.name, retest.metric));
       continue;
     }

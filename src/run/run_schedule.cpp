@@ -12,6 +12,7 @@ RunSchedule::RunSchedule(const Plan& plan) : plan_(&plan), required_left_s_(plan
 
 RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, double elapsed_s) {
   if (restarts_) return {};
+  if (!first_s_) first_s_ = elapsed_s;
   while (plan_ != nullptr && next_ < plan_->cases.size()) {
     const Case& c = plan_->cases[next_];
     const bool done = stored.contains(c.path());
@@ -21,7 +22,7 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
     if (c.required && !(lost_ && c.stage > Stage::node_local))
       required_left_s_ -= c.expected_s(), required_left_bytes_ -= plan_->case_file_bytes(c);
     if (done) continue;
-    if (c.required && !c.retest && elapsed_s >= std::max(plan_->budget_s, least_s))
+    if (c.required && !c.retest && elapsed_s >= std::max(plan_->budget_s, *first_s_ + least_s))
       return {Action::skip, index, 0, "budget"};
     if (fits(c, elapsed_s)) return {Action::run, index, seconds_for(c, elapsed_s), {}};
     postponed_.push_back(index);
@@ -43,8 +44,9 @@ void RunSchedule::lose_ranks(double elapsed_s, std::optional<double> restart_s) 
   const bool amid_required = next_ > 0 && next_ <= plan_->cases.size() && plan_->cases[next_ - 1].required;
   const double left_s = required_left_s_ + (amid_required ? plan_->cases[next_ - 1].expected_s() : 0);
   const double bytes = stored_bytes_ + required_left_bytes_;
-  restarts_ =
-      restarts_ || (restart_s && elapsed_s + *restart_s + left_s + closing_s(bytes) <= plan_->budget_s);
+  const double end_s = elapsed_s + closing_s(bytes);
+  restarts_ = restarts_ || (restart_s && end_s + *restart_s + left_s <= plan_->budget_s &&
+                            end_s <= plan_->budget_s * (1 - relaunch_share));
   required_left_s_ = required_left_bytes_ = 0;
   for (std::size_t i = next_; i < plan_->cases.size(); ++i) {
     const Case& c = plan_->cases[i];

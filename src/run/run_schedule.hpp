@@ -21,9 +21,11 @@ class RunSchedule {
   /// B/s of ended cases that are judged, and that are merged, by the processor of rank 0's supervisor:
   /// 100,000 ranks with 1.2 GB were judged twice and merged in 34 to 59 s.
   static constexpr double judging_rate = 80e6, merge_rate = 80e6;
-  /// Required cases begin in the time of the level, and in this time on a machine that takes longer to start
-  /// than a level of seconds lasts.
+  /// Required cases begin in the time of the level, or in this time from the first case on: a large or busy
+  /// machine takes longer to start than a level of seconds lasts.
   static constexpr double least_s = 30;
+  /// Another launch follows a loss only where this share of the budget is left.
+  static constexpr double relaunch_share = 0.1;
   /// Share of the budget reserved for retests.
   static constexpr double retest_share = 0.12;
 
@@ -79,7 +81,8 @@ class RunSchedule {
   double judged_rate_ = judging_rate;
   bool judged_ = false;
   bool lost_ = false;
-  bool restarts_ = false;  ///< another launch measures the rest
+  std::optional<double> first_s_;  ///< of the budget, when the first case is asked for
+  bool restarts_ = false;          ///< another launch measures the rest
 };
 
 }  // namespace assay

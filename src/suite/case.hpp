@@ -28,6 +28,7 @@ struct RetestOrder {
   std::string
       variant;       ///< parameter `variant` of the retest case if it is measured in another way, else empty
   int samples = 30;  ///< per entity, in `visits` parts with the others between them
+  double time_share = 1;  ///< of the time that it would take: less where that is not left
   static constexpr int visits = 3;
 };
 

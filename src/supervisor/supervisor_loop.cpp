@@ -109,11 +109,11 @@ class SupervisorLoop {
       supervisor_.kill_worker();
   }
 
-  /// The collector was there and is gone without having said how the run ended. The last rank tells it: the
-  /// first ones may be gone with the node of rank 0.
+  /// The collector was there and is gone without having said how the run ended. Rank 1 and the last one tell
+  /// it: one of them may be gone with the node of rank 0.
   int alone() {
     supervisor_.kill_worker();
-    if (rank_ == last_rank_)
+    if (rank_ == 1 || rank_ == last_rank_)
       std::fprintf(stderr, "assay: rank 0's supervisor is gone; %s\n", plan_.without_collector.c_str());
     return 3;
   }

@@ -38,14 +38,16 @@ Tally tally_of(const Page& page) {
   return tally;
 }
 
-/// "2 links FAIL; 4 nodes at their ends"
+/// "2 links FAIL; 4 nodes and 4 parts at their ends"
 std::string link_tile(const Tally& t) {
-  if (t.nodes_at_ends + t.parts_at_ends == 0) return "";
+  if (t.ends.links == 0) return "";
   const bool one = t.ends.links == 1;
-  return fmt::format(
-      "<li class=\"tile fail\"><strong>{}</strong><span>link{} FAIL; {} and {} at {} ends</span></li>",
-      t.ends.links, one ? "" : "s", plural(t.nodes_at_ends, "node"), plural(t.parts_at_ends, "part"),
-      one ? "its" : "their");
+  std::string ends;
+  if (t.nodes_at_ends + t.parts_at_ends > 0)
+    ends = fmt::format("; {} and {} at {} ends", plural(t.nodes_at_ends, "node"),
+                       plural(t.parts_at_ends, "part"), one ? "its" : "their");
+  return fmt::format("<li class=\"tile fail\"><strong>{}</strong><span>link{} FAIL{}</span></li>",
+                     t.ends.links, one ? "" : "s", ends);
 }
 
 std::string tiles(const std::map<std::string, std::size_t>& counts, const char* what) {

@@ -10,7 +10,7 @@ export function shade(d: number): number[] {
   return d < 0 ? mix([247, 245, 240], [33, 102, 172], Math.min(1, d / -0.1)) : mix([247, 245, 240], [127, 39, 4], Math.min(1, d / 0.2));
 }
 
-const isDead = (value: number, s: Series): boolean => s.dead !== undefined && Math.abs(value / s.dead - 1) < 1e-6;
+const isDead = (value: number, s: Series): boolean => s.dead !== undefined && Math.abs(value - s.dead) <= 0.51 * s.scale;
 
 interface Cell { value: number; deficit: number }
 /// Pairs that were measured, by sender * n + receiver: of a large cluster they are few.

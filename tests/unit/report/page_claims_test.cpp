@@ -187,6 +187,12 @@ TEST(Claims, ALinkBetweenFaultyNodesIsToldAsWell) {
   EXPECT_THAT(report::page_markdown(made.input()), HasSubstr("- 1 link FAIL\n"));
   EXPECT_THAT(report::summary(made.results, made.verdict, "run.h5", {200, false}),
               HasSubstr("other parts: 1 link FAIL (node0/eth0>node1/eth0)"));
+  for (auto& f : made.verdict.findings) {
+    if (f.level != "device") continue;
+    f.name = f.name.substr(0, f.name.find('/'));
+    f.level = "node";
+  }
+  EXPECT_THAT(report::page_html(made.input()), HasSubstr("<strong>1</strong><span>link FAIL</span>"));
 }
 
 TEST(Claims, AMatrixMarksBothEndsOfALink) {

@@ -187,8 +187,8 @@ TEST_F(Partial, AnEventThatTheDiskRefusesSpoilsNoOther) {
 /// A directory that cannot be listed: no privilege helps with one that is none.
 TEST_F(Partial, CasesThatCannotBeListedAreNotTakenForNone) {
   leave(3);
-  fs::rename(partial_ / "ended_cases", dir_ / "kept");
-  std::ofstream(partial_ / "ended_cases") << "no directory";
+  fs::rename(partial_ / "cases", dir_ / "kept");
+  std::ofstream(partial_ / "cases") << "no directory";
   const std::function<void()> acts[] = {[&] { recover(partial_, file_, false); }, [&] { load(partial_); },
                                         [&] { Writer::resume(partial_, example::start(), false); }};
   for (const auto& act : acts) {

@@ -112,6 +112,9 @@ TEST_F(RetestTest, OrdersTravelAsText) {
   EXPECT_EQ(back.devices, retest.devices);
   EXPECT_EQ(back.rounds, retest.rounds);
   EXPECT_EQ(back.samples, retest.samples);
+  const double whole_s = made(retest).seconds;
+  retest.time_share = 0.5;
+  EXPECT_EQ(made(retest_order_from(to_text(retest))).seconds, whole_s / 2);
 }
 
 TEST_F(RetestTest, WhatIsNotPlannedCannotBeConfirmed) { EXPECT_THROW(made(order("nosuch")), Error); }

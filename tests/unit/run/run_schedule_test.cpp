@@ -128,14 +128,29 @@ TEST_F(RunScheduleTest, ALossEndsALaunchWhereTheNextOneHasTime) {
   }
 }
 
+TEST_F(RunScheduleTest, ALateLossEndsNoLaunchThatNoneFollows) {
+  for (const double lost_s : {86.0, 88.0}) {  // a tenth of the budget is left after 3 s for closing, or not
+    plan.cases.clear();
+    add("first", 1, true);
+    add("local", 1, false);
+    RunSchedule schedule(plan);
+    EXPECT_EQ(next(schedule, 0), "run first");
+    schedule.lose_ranks(lost_s, 2);
+    EXPECT_EQ(next(schedule, 20), lost_s < 87 ? "end" : "run local") << lost_s;
+  }
+}
+
 TEST_F(RunScheduleTest, RequiredCasesBeginInTheTimeOfTheLevel) {
-  for (const double budget_s : {100.0, 15.0}) {
+  struct Start {
+    double budget_s, first_s, last_s;
+  };
+  for (const auto& [budget_s, first_s, last_s] :  // a start may take longer than the level
+       {Start{100, 5, 100}, Start{15, 2, 32}, Start{15, 40, 70}}) {
     plan.cases.clear();
     plan.budget_s = budget_s;
     for (const char* name : {"a", "b", "c"}) add(name, 20, true);
     RunSchedule schedule(plan);
-    const double last_s = budget_s == 15 ? 30 : 100;  // where even the start takes longer than the level
-    EXPECT_EQ(next(schedule, 0), "run a");
+    EXPECT_EQ(next(schedule, first_s), "run a");
     EXPECT_EQ(next(schedule, last_s - 0.1), "run b");
     EXPECT_EQ(next(schedule, last_s), "skip c: budget");
   }
