@@ -295,7 +295,7 @@ std::vector<OptionSpec> P2pSuite::options() const {
       OptionKind::choices,
       "latency,rate,uni,bi,put,get,put-bi,get-bi,chase,one-to-all,all-to-one",
       "what to measure (put and get: one-sided, over UCX and between GPUs; put-bi, get-bi: both GPUs "
-      "at once; chase: dependent loads of one GPU from the other's memory)",
+      "at once; chase: dependent loads of the other GPU's memory)",
       {"latency", "rate", "uni", "bi", "put", "get", "put-bi", "get-bi", "chase", "one-to-all", "all-to-one"},
       "MODES"};
   specs[2] = {"p2p.scopes",

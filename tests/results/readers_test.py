@@ -31,7 +31,7 @@ class Readers(FileTest):
     def test_h5py_reads_samples_with_units(self):
         with h5py.File(self.file) as f:
             self.assertEqual(f.attrs["format"], "assay-results")
-            self.assertEqual(f.attrs["schema_version"], "2.0")
+            self.assertEqual(f.attrs["schema_version"], "2.1")
             self.assertEqual([int(f["/errors"][c][0]) for c in ("sm", "warp", "lane")], [131, 12, 31])
             self.assertEqual(int(f.attrs["seed"]), 0xFEDCBA9876543210)
             data = f[CASE + "/throughput"]
