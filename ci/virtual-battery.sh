@@ -214,7 +214,7 @@ judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes text FILE WHAT
 # is slow for once. Who is at fault is none of that.
 may_be_noise() { case "$1" in 'nothing was measured' | took* | 'exit code 3, '* | 'exit code 0, not 3' | *' warned of' | *' in doubt' | *' cases passed') ;; *) return 1 ;; esac; }
 
-# Processes of others that run or wait for a core, on average over half a second before a row.
+# Processes of others that run or wait for a core, on average over half a second before a row is tried again.
 others_running() {
   local n running total=0
   for n in 1 2 3 4 5 6 7 8 9 10; do
@@ -279,7 +279,6 @@ for level in $levels; do
       elif [ -z "$nightly" ]; then [[ $what =~ $by_day ]] || continue; fi
       if [ -n "$nightly" ]; then suites='inventory,gemm,memory,p2p,allreduce,train --memory.fraction 0.05'; else suites=p2p,allreduce; fi
       if [[ $what == *' in burn' ]]; then suites='inventory,burn --burn.duration 4s'; fi
-      others=$(others_running)
       one "$level" "$seed" "$suites" "$what" "$before" "$during" "$fail" "$open" "$codes" "$text" </dev/null
       if [ -z "$nightly" ] && may_be_noise "$verdict"; then  # once more; the nights count each
         others=$(others_running)

@@ -85,13 +85,8 @@ std::string page_of_directory(const std::string& directory, const OptionValues& 
     extras.with = runs;
   extras.joint = report::JointRuns{name_of(directory), all.join.runs(), all.join.verdict(all.strict)};
   std::ranges::stable_sort(extras.joint->runs, {}, &verdict::JoinedRun::started);
-  for (auto& run : runs) {
-    const auto same = [&](const verdict::Snapshot& known) {
-      return !run.source.run_id.empty() && known.source.run_id == run.source.run_id &&
-             known.source.started == run.source.started;
-    };
-    if (std::ranges::none_of(extras.earlier, same)) extras.earlier.push_back(std::move(run));
-  }
+  for (auto& run : runs) extras.earlier.push_back(std::move(run));
+  verdict::leave_out_copies(extras.earlier);
   std::ranges::stable_sort(extras.earlier, {}, [](const auto& r) { return r.source.started; });
   const results::Results results = results::load(file);
   return page_of(file, results, verdict_options(results, values, references), std::move(extras));

@@ -128,9 +128,8 @@ std::vector<OptionSpec> what_to_judge_by() {
           "optional metrics and counters that must be measured; coverage: every core and GPU of every node",
           {}, true),
       option("telemetry-hz", number, "", "N",
-             "samples a second of clocks, power and temperatures: 0, or 0.1 to 10; when not given 1 (level "
-             "smoke: "
-             "0; fewer with thousands of GPUs)"),
+             "samples a second of clocks, power and temperatures: 0, or 0.1 to 10; when not given 1 "
+             "(level smoke: 0; fewer with thousands of GPUs)"),
       option("max-file", bytes, "", "SIZE",
              "limit for the planned size of the results file; when not given 2.5 MiB for each node, at least "
              "4 GiB"),

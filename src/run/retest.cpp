@@ -62,8 +62,8 @@ RetestOrder order_of(const verdict::Retest& retest, const EntityTable& entities)
 /// The share of a case's time that makes it fit what is left; 0 where that is less than
 /// `RetestPlanner::shortest_share`.
 double fitting_share(const Case& c, double left_s) {
-  const double share = (left_s - c.overhead_seconds) / (c.expected_s() - c.overhead_seconds);
   if (c.expected_s() <= left_s) return 1;
+  const double share = (left_s - c.overhead_seconds) / (c.expected_s() - c.overhead_seconds);
   const bool enough = share >= RetestPlanner::shortest_share && share * c.seconds >= c.min_seconds;
   return enough ? share : 0;
 }
@@ -184,11 +184,11 @@ std::vector<Case> RetestPlanner::ask(const results::Results& results, const verd
     const std::string name = order.path + ".c" + std::to_string(order.number);
     if (asked_.contains(name)) continue;
     order.time_share = fitting_share(retest_case(plan, order, topology, entities), rest_s);
-    Case c = retest_case(plan, std::move(order), topology, entities);
-    if (c.retest->time_share <= 0) {
+    if (order.time_share <= 0) {
       left_out_.insert(fmt::format("{}/{} ({})", retest.suite, retest.name, retest.metric));
       continue;
     }
+    Case c = retest_case(plan, std::move(order), topology, entities);
     asked_.insert(name);
     rest_s -= c.expected_s();
     out.push_back(std::move(c));

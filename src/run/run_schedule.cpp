@@ -5,10 +5,7 @@
 
 namespace assay {
 
-RunSchedule::RunSchedule(const Plan& plan) : plan_(&plan), required_left_s_(plan.required_s()) {
-  for (const Case& c : plan.cases)
-    if (c.required && c.not_applicable.empty()) required_left_bytes_ += plan.case_file_bytes(c);
-}
+RunSchedule::RunSchedule(const Plan& plan) : plan_(&plan) { sum_required(); }
 
 RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, double elapsed_s) {
   if (restarts_) return {};
@@ -16,10 +13,10 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
   while (plan_ != nullptr && next_ < plan_->cases.size()) {
     const Case& c = plan_->cases[next_];
     const bool done = stored.contains(c.path());
-    if (c.not_applicable.empty() && !done && lost_ && c.stage > Stage::node_local) break;
+    if (c.not_applicable.empty() && !done && !can_run(c)) break;
     const std::size_t index = next_++;
     if (!c.not_applicable.empty()) continue;
-    if (c.required && !(lost_ && c.stage > Stage::node_local))
+    if (c.required && can_run(c))
       required_left_s_ -= c.expected_s(), required_left_bytes_ -= plan_->case_file_bytes(c);
     if (done) continue;
     if (c.required && !c.retest && elapsed_s >= std::max(plan_->budget_s, *first_s_ + least_s))
@@ -31,7 +28,7 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
     const std::size_t index = postponed_.front();
     postponed_.pop_front();
     const Case& c = plan_->cases[index];
-    if (lost_ && c.stage > Stage::node_local) continue;
+    if (!can_run(c)) continue;
     if (!fits(c, elapsed_s)) return {Action::skip, index, 0, "budget"};
     return {Action::run, index, seconds_for(c, elapsed_s), {}};
   }
@@ -41,16 +38,20 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
 void RunSchedule::lose_ranks(double elapsed_s, std::optional<double> restart_s) noexcept {
   lost_ = true;
   if (plan_ == nullptr) return;
-  const bool amid_required = next_ > 0 && next_ <= plan_->cases.size() && plan_->cases[next_ - 1].required;
+  const bool amid_required = next_ > 0 && plan_->cases[next_ - 1].required;
   const double left_s = required_left_s_ + (amid_required ? plan_->cases[next_ - 1].expected_s() : 0);
   const double bytes = stored_bytes_ + required_left_bytes_;
   const double end_s = elapsed_s + closing_s(bytes);
   restarts_ = restarts_ || (restart_s && end_s + *restart_s + left_s <= plan_->budget_s &&
                             end_s <= plan_->budget_s * (1 - relaunch_share));
+  sum_required();
+}
+
+void RunSchedule::sum_required() noexcept {
   required_left_s_ = required_left_bytes_ = 0;
   for (std::size_t i = next_; i < plan_->cases.size(); ++i) {
     const Case& c = plan_->cases[i];
-    if (!c.required || !c.not_applicable.empty() || c.stage > Stage::node_local) continue;
+    if (!c.required || !c.not_applicable.empty() || !can_run(c)) continue;
     required_left_s_ += c.expected_s();
     required_left_bytes_ += plan_->case_file_bytes(c);
   }

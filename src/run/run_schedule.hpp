@@ -66,6 +66,10 @@ class RunSchedule {
   std::optional<double> retest_seconds(double elapsed_s) const noexcept;
 
  private:
+  /// Across nodes nothing runs after a loss.
+  bool can_run(const Case& c) const noexcept { return !lost_ || c.stage <= Stage::node_local; }
+  /// Of the required cases that are to come and can run.
+  void sum_required() noexcept;
   bool fits(const Case& c, double elapsed_s) const noexcept;
   double seconds_for(const Case& c, double elapsed_s) const noexcept;
   double judging_s(double bytes) const noexcept { return bytes / judged_rate_; }

@@ -113,25 +113,6 @@ bool same_run(const Snapshot& a, const Snapshot& b) {
   return common;
 }
 
-/// Of files with the same run, such as copies or a run beside its continuation, the one with most series.
-void leave_out_copies(std::vector<Snapshot>& runs) {
-  std::map<std::string, std::vector<std::size_t>> kept;  // by run ID
-  std::vector<bool> copy(runs.size());
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    auto& others = kept[runs[i].source.run_id];
-    const auto at = std::ranges::find_if(others, [&](std::size_t k) { return same_run(runs[k], runs[i]); });
-    if (at == others.end()) {
-      others.push_back(i);
-      continue;
-    }
-    const bool better = runs[i].series.size() > runs[*at].series.size();
-    copy[better ? *at : i] = true;
-    if (better) *at = i;
-  }
-  std::size_t i = 0;
-  std::erase_if(runs, [&](const Snapshot&) { return copy[i++]; });
-}
-
 std::vector<Snapshot> read_folder(const fs::path& folder, IndexUse use) {
   const auto files = results_files(folder);
   if (files.empty()) {
@@ -191,6 +172,24 @@ void order(std::vector<Snapshot>& runs) {
 }
 
 }  // namespace
+
+void leave_out_copies(std::vector<Snapshot>& runs) {
+  std::map<std::string, std::vector<std::size_t>> kept;  // by run ID
+  std::vector<bool> copy(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    auto& others = kept[runs[i].source.run_id];
+    const auto at = std::ranges::find_if(others, [&](std::size_t k) { return same_run(runs[k], runs[i]); });
+    if (at == others.end()) {
+      others.push_back(i);
+      continue;
+    }
+    const bool better = runs[i].series.size() > runs[*at].series.size();
+    copy[better ? *at : i] = true;
+    if (better) *at = i;
+  }
+  std::size_t i = 0;
+  std::erase_if(runs, [&](const Snapshot&) { return copy[i++]; });
+}
 
 std::vector<Snapshot> read_runs(const std::string& path, IndexUse use) {
   std::error_code code;

@@ -27,6 +27,10 @@ enum class IndexUse {
 /// Error(data). So does everything that cannot be read, in one line.
 std::vector<Snapshot> read_runs(const std::string& path, IndexUse use);
 
+/// Of runs that are there several times, such as copies or a run beside its continuation, leaves the one with
+/// most series.
+void leave_out_copies(std::vector<Snapshot>& runs);
+
 /// "a.h5,b.h5" or one name, which may itself hold commas if it exists, as a list without empty names.
 std::vector<std::string> names_of(const std::string& list);
 

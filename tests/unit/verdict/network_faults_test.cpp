@@ -18,15 +18,6 @@ using ::testing::IsSubsetOf;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-Spec all_pairs(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
-               const std::vector<std::string>& faults) {
-  Spec spec = network(nodes, leaves, faults);
-  spec.metrics = simulate::pick_metrics({"p2p"});
-  spec.samples = 10;
-  spec.seed = seed;
-  return spec;
-}
-
 std::set<std::string> named(const results::VerdictData& v, const std::string& severity) {
   std::set<std::string> names;
   for (const auto& f : v.findings)

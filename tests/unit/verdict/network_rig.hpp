@@ -31,6 +31,16 @@ inline Spec network(std::int64_t nodes, std::int64_t leaves = 0,
   return spec;
 }
 
+/// All cases of pairs, with ten samples.
+inline Spec all_pairs(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
+                      const std::vector<std::string>& faults) {
+  Spec spec = network(nodes, leaves, faults);
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.samples = 10;
+  spec.seed = seed;
+  return spec;
+}
+
 inline Spec thousand(const std::vector<std::string>& faults = {}) { return network(1024, 32, faults); }
 
 /// Few nodes, of which every two meet, without congestion.

@@ -29,18 +29,9 @@ std::set<std::string> failed(const Spec& spec) {
   return names;
 }
 
-Spec all_cases(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
-               const std::vector<std::string>& faults) {
-  Spec spec = network(nodes, leaves, faults);
-  spec.metrics = simulate::pick_metrics({"p2p"});
-  spec.samples = 10;
-  spec.seed = seed;
-  return spec;
-}
-
 std::set<std::string> failed(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
                              const std::vector<std::string>& faults, std::int64_t devices = 1) {
-  Spec spec = all_cases(nodes, leaves, seed, faults);
+  Spec spec = all_pairs(nodes, leaves, seed, faults);
   spec.devices_per_node = devices;
   return failed(spec);
 }
@@ -199,7 +190,7 @@ TEST(VerdictSwitches, AHealthyOneBesideTwoThatFailIsNotNamed) {
 std::vector<std::string> told(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
                               const std::vector<std::string>& faults) {
   std::vector<std::string> all;
-  const auto run = simulate::run(all_cases(nodes, leaves, seed, faults));
+  const auto run = simulate::run(all_pairs(nodes, leaves, seed, faults));
   for (const auto& f : run.verdict->findings)
     if (f.severity != "INFO") all.push_back(f.severity + " " + f.text);
   return all;
