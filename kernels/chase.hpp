@@ -12,8 +12,10 @@ namespace assay::kernels {
 inline constexpr std::size_t chase_node_bytes = 64;
 
 struct ChaseEnd {
-  std::size_t node = 0;  ///< where the walk stands; the next walk may start there
-  bool intact = true;    ///< every node met was one that chase_build made with this key
+  std::size_t node = 0;             ///< where the walk stands; the next walk may start there
+  bool intact = true;               ///< every node met was one that chase_build made with this key
+  std::size_t steps = 0;            ///< links followed
+  std::uint64_t words[2] = {0, 0};  ///< of the node that is not intact, as the walk read them
 };
 
 /// A random permutation of [0, nodes) that any thread can evaluate: four Feistel rounds (Luby and Rackoff

@@ -23,13 +23,18 @@ __global__ void walk_kernel(const ulonglong2* memory, std::size_t nodes, std::ui
   std::size_t at = start;
   bool intact = at < nodes;
   const unsigned long long begin = global_timer_ns();
-  for (std::size_t s = 0; s < steps && intact; ++s) {
-    const ulonglong2 node = __ldcv(memory + at * vectors_per_node);
+  std::size_t followed = 0;
+  ulonglong2 node{};
+  while (followed < steps && intact) {
+    node = __ldcv(memory + at * vectors_per_node);
     intact = node.x < nodes && (node.x ^ node.y) == key;
-    if (intact) at = node.x;
+    if (intact) {
+      at = node.x;
+      ++followed;
+    }
   }
   *elapsed_ns = static_cast<double>(global_timer_ns() - begin);
-  *end = {at, intact};
+  *end = {at, intact, followed, {node.x, node.y}};
 }
 
 }  // namespace

@@ -43,10 +43,11 @@ ChaseEnd chase_walk(const void* memory, std::size_t bytes, std::uint64_t key, st
   for (std::size_t s = 0; s < steps; ++s) {
     // The checks do not lengthen the chain of dependent loads: they are predicted and wait beside it.
     const std::uint64_t next = words[at * words_per_node];
-    if (next >= nodes || (words[at * words_per_node + 1] ^ next) != key) return {at, false};
+    const std::uint64_t check = words[at * words_per_node + 1];
+    if (next >= nodes || (check ^ next) != key) return {at, false, s, {next, check}};
     at = static_cast<std::size_t>(next);
   }
-  return {at, true};
+  return {at, true, steps, {}};
 }
 
 }  // namespace assay::kernels::host

@@ -73,6 +73,17 @@ struct GemmAlgorithm {
   std::vector<unsigned char> bytes;  ///< the library's own description, to be given to equal devices
 };
 
+/// A link of a cycle that was built is not what it was: the memory was used for something else since, or has
+/// a fault. The caller knows which.
+struct BrokenLink {
+  std::uint64_t byte_index = 0;  ///< of the wrong word in the memory
+  std::uint64_t expected = 0, actual = 0, reread = 0;
+};
+struct ChaseTime {
+  double ns = 0;  ///< of a load
+  std::optional<BrokenLink> broken;
+};
+
 class TrainOps;
 class MemoryOps;
 
@@ -179,8 +190,9 @@ class Device {
   /// One pass of a bandwidth kernel over `count` doubles per array by all threads.
   virtual void stream(kernels::StreamOp op, double* a, const double* b, const double* c,
                       std::size_t count) = 0;
-  /// Nanoseconds per dependent load in a random cycle over `bytes` of memory, `steps` loads, by one thread.
-  virtual double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) = 0;
+  /// Dependent loads in a random cycle over `bytes` of memory, by one thread: `steps`, or as many as links
+  /// hold. The cycle is built by the first call; see BrokenLink for a later one.
+  virtual ChaseTime chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) = 0;
   /// One sweep of a RAM pattern over `words` 64-bit words by all threads (see kernels/pattern.hpp).
   virtual void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
                      kernels::ErrorLog& log) = 0;

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "device/arena.hpp"
 #include "device/blas.hpp"
+#include "device/chain.hpp"
 #include "device/device.hpp"
 #include "device/host_train_ops.hpp"
 #include "device/team.hpp"
@@ -61,11 +62,11 @@ class HostDevice final : public Device {
   int threads() const noexcept override { return team_.size(); }
 
   void reserve(std::size_t bytes) override {
-    chase_ = {};
+    chain_.forget();
     arena_.reserve(bytes, team_);
   }
   std::size_t reserve_until(std::size_t bytes, double until_s) override {
-    chase_ = {};
+    chain_.forget();
     return arena_.reserve_until(bytes, until_s, team_);
   }
   std::span<std::byte> arena() noexcept override { return arena_.bytes(); }
@@ -85,7 +86,7 @@ class HostDevice final : public Device {
   void fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) override;
   std::uint64_t digest(const void* data, std::size_t bytes) override;
   void stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) override;
-  double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
+  ChaseTime chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
   void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
              kernels::ErrorLog& log) override;
 
@@ -95,14 +96,6 @@ class HostDevice final : public Device {
   }
 
  private:
-  /// The cycle that the last chase_ns built and where it stands; a walk finds out by itself whether it is
-  /// still there.
-  struct Chase {
-    const void* memory = nullptr;
-    std::size_t bytes = 0, at = 0;
-    std::uint64_t key = 0;
-  };
-
   void require(NumType type, const char* what) const {
     if (!supports(type))
       throw Error(ErrorKind::device, std::string(what) + ": the host device has no " + to_string(type));
@@ -127,7 +120,7 @@ class HostDevice final : public Device {
   Team team_;
   std::unique_ptr<TrainOps> train_ops_;
   Arena arena_;
-  Chase chase_;
+  Chain chain_;
 };
 
 std::string HostDevice::description() const {
@@ -249,27 +242,15 @@ void HostDevice::stream(kernels::StreamOp op, double* a, const double* b, const 
   });
 }
 
-double HostDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) {
-  if (bytes < 2 * kernels::chase_node_bytes || steps == 0)
-    throw Error(ErrorKind::device, "chase: needs at least 128 bytes and one step");
-  bool built = false;
-  for (;;) {
-    if (chase_.memory != memory || chase_.bytes != bytes || chase_.key != key) {
-      host::chase_build(memory, bytes, key);
-      chase_ = {memory, bytes, 0, key};
-      built = true;
-    }
-    const double begin_s = now_s();
-    const kernels::ChaseEnd end = host::chase_walk(memory, bytes, key, chase_.at, steps);
-    const double elapsed_s = now_s() - begin_s;
-    if (end.intact) {
-      chase_.at = end.node;
-      return elapsed_s / static_cast<double>(steps) * 1e9;
-    }
-    // The memory was overwritten since: build again, once.
-    chase_ = {};
-    if (built) throw Error(ErrorKind::device, "chase: the memory lost a link within one walk");
-  }
+ChaseTime HostDevice::chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) {
+  static const Chain::Kernels chase_kernels{
+      host::chase_build,
+      [](const void* chain, std::size_t size, std::uint64_t chain_key, std::size_t start, std::size_t loads) {
+        const double begin_s = now_s();
+        const kernels::ChaseEnd end = host::chase_walk(chain, size, chain_key, start, loads);
+        return std::pair(end, (now_s() - begin_s) * 1e9);
+      }};
+  return chain_.time(*this, chase_kernels, memory, bytes, steps, key);
 }
 
 void HostDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,

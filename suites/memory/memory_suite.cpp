@@ -158,6 +158,7 @@ class Planner {
     c.bytes = cached ? input_.memory_per_rank_bytes / mib * mib : needed;
     c.name = cached ? "latency_cached-alone" : "latency-alone";
     c.operation = "latency";
+    c.addresses = true;
     c.title = (cached ? "latency (in caches), " : "latency, ") + together_words(on_gpus(), false);
     c.required = !cached;
     c.in_every_pass = !cached;

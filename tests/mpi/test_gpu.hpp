@@ -46,7 +46,7 @@ class TestGpu final : public Device {
   void fill_integer(NumType, void*, std::size_t, std::uint64_t, int) override { none(); }
   std::uint64_t digest(const void*, std::size_t) override { return 0; }
   void stream(kernels::StreamOp, double*, const double*, const double*, std::size_t) override { none(); }
-  double chase_ns(void*, std::size_t, std::size_t, std::uint64_t) override { return 0; }
+  ChaseTime chase(void*, std::size_t, std::size_t, std::uint64_t) override { return {}; }
   void sweep(const kernels::Sweep&, std::uint64_t*, std::size_t, kernels::ErrorLog&) override { none(); }
   int numa_of_thread(int) const noexcept override { return -1; }
 

@@ -66,6 +66,7 @@ class HookedDevice final : public Device {
   std::function<void(kernels::StreamOp op, double* a, std::size_t count)> after_stream;
   using SweepHook = std::function<void(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count)>;
   SweepHook before_sweep, after_sweep;
+  std::function<void(std::uint64_t* words, std::size_t count)> before_chase;
   int digests = 0;                             ///< calls of digest so far
   bool drop_gemm = false, drop_triad = false;  ///< do nothing, in no time
 
@@ -112,8 +113,9 @@ class HookedDevice final : public Device {
     if (!drop_triad || op != kernels::StreamOp::triad) host_->stream(op, a, b, c, count);
     if (after_stream) after_stream(op, a, count);
   }
-  double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override {
-    return host_->chase_ns(memory, bytes, steps, key);
+  ChaseTime chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override {
+    if (before_chase) before_chase(static_cast<std::uint64_t*>(memory), bytes / 8);
+    return host_->chase(memory, bytes, steps, key);
   }
   void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
              kernels::ErrorLog& log) override {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/chain.hpp"
 #include "device/cuda/check.hpp"
 #include "device/device.hpp"
 #include "device/memory_ops.hpp"
@@ -46,13 +47,6 @@ class Buffer {
 };
 
 class Gemm;
-
-/// The chain of loads in some memory and where a walk through it stands.
-struct Chain {
-  const void* memory = nullptr;
-  std::size_t bytes = 0, at = 0;
-  std::uint64_t key = 0;
-};
 
 /// One GPU and one stream on which all operations are queued.
 class CudaDevice final : public Device {
@@ -101,7 +95,7 @@ class CudaDevice final : public Device {
   std::vector<std::uint64_t> digests(std::span<const void* const> data, std::size_t bytes) override;
   void poison(void* data, std::size_t bytes) override;
   void stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) override;
-  double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
+  ChaseTime chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
   void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
              kernels::ErrorLog& log) override;
   void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) override;

@@ -128,33 +128,25 @@ void CudaDevice::stream(kernels::StreamOp op, double* a, const double* b, const 
   check_launch("stream");
 }
 
-double CudaDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) {
-  if (bytes < 2 * kernels::chase_node_bytes || steps == 0)
-    throw Error(ErrorKind::device, "chase: needs at least 128 bytes and one step");
-  struct Result {
-    kernels::ChaseEnd end;
-    double elapsed_ns;
-  };
-  auto* result = scratch_.as<Result>();
-  for (bool built = false;;) {
-    if (chain_.memory != memory || chain_.bytes != bytes || chain_.key != key) {
-      kernels::cuda::chase_build(memory, bytes, key, stream_);
-      chain_ = {memory, bytes, 0, key};
-      built = true;
-    }
-    kernels::cuda::chase_walk(memory, bytes, key, chain_.at, steps, &result->end, &result->elapsed_ns,
-                              stream_);
-    check_launch("chase");
-    Result got{};
-    copy_to_host(&got, result, sizeof(got));
-    if (got.end.intact) {
-      chain_.at = got.end.node;
-      return got.elapsed_ns / static_cast<double>(steps);
-    }
-    // The memory was overwritten since: build again, once.
-    chain_ = {};
-    if (built) throw Error(ErrorKind::device, "chase: the memory lost a link within one walk");
-  }
+ChaseTime CudaDevice::chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) {
+  const Chain::Kernels chase_kernels{[this](void* chain, std::size_t size, std::uint64_t chain_key) {
+                                       kernels::cuda::chase_build(chain, size, chain_key, stream_);
+                                     },
+                                     [this](const void* chain, std::size_t size, std::uint64_t chain_key,
+                                            std::size_t start, std::size_t loads) {
+                                       struct Result {
+                                         kernels::ChaseEnd end;
+                                         double elapsed_ns;
+                                       };
+                                       auto* result = scratch_.as<Result>();
+                                       kernels::cuda::chase_walk(chain, size, chain_key, start, loads,
+                                                                 &result->end, &result->elapsed_ns, stream_);
+                                       check_launch("chase");
+                                       Result got{};
+                                       copy_to_host(&got, result, sizeof(got));
+                                       return std::pair(got.end, got.elapsed_ns);
+                                     }};
+  return chain_.time(*this, chase_kernels, memory, bytes, steps, key);
 }
 
 std::span<const std::byte> CudaDevice::evicting() {

@@ -164,6 +164,34 @@ TEST(MemoryRun, LatencyIsMeasured) {
   }
 }
 
+TEST(MemoryRun, AWordThatChangesInTheChainOfLoadsIsAMiscompare) {
+  for (const std::size_t word : {0, 1}) {
+    Bench b = bench();
+    Case c;
+    c.suite = "memory";
+    c.name = "latency-alone";
+    c.bytes = 64 << 10;
+    c.seconds = 0.05;
+    c.parameters = {{"mode", "alone"}, {"cached", 0}};
+    int walks = 0;
+    std::uint64_t before = 0;
+    // The first walk builds the chain.
+    b.device.before_chase = [&](std::uint64_t* words, std::size_t) {
+      if (++walks != 3) return;
+      before = words[8 * 100 + word];
+      words[8 * 100 + word] ^= std::uint64_t{1} << 5;
+    };
+    b.run(suite(), c);
+    EXPECT_EQ(b.record.state_, results::CaseState::fail);
+    ASSERT_EQ(b.record.miscompares(), 1u);
+    const auto& bad = b.record.records_.at(0);
+    EXPECT_EQ(bad.index, 8u * (8 * 100 + word));
+    EXPECT_EQ(bad.expected, before);
+    EXPECT_EQ(bad.actual, before ^ (std::uint64_t{1} << 5));
+    EXPECT_EQ(bad.reread, bad.actual);
+  }
+}
+
 TEST(MemoryRun, EveryPatternPassesOnGoodMemory) {
   for (const auto& name : kernels::pattern_names()) {
     Bench b = bench();
