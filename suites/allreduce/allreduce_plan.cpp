@@ -109,6 +109,13 @@ std::vector<std::pair<std::size_t, std::string>> product(const std::vector<std::
   return all;
 }
 
+/// Of random groups; 1 where the groups are always the same.
+int draws_of_scope(Scope scope, const PlanInput& input) {
+  if (scope != Scope::groups && scope != Scope::rails) return 1;
+  const Division division = scope == Scope::rails ? Division::rails : Division::groups;
+  return draws_of(division, input.config.level, input.topology);
+}
+
 std::int64_t count_ranks(const Spec& spec, const std::string& name, const PlanInput& input) {
   const Topology& topology = input.topology;
   if (spec.scope == Scope::world) return topology.size();
@@ -118,7 +125,7 @@ std::int64_t count_ranks(const Spec& spec, const std::string& name, const PlanIn
                          [](const RankPlace& place) { return place.local_size > 1; });
   std::vector<bool> takes_part(topology.ranks.size(), false);
   const Division division = spec.scope == Scope::rails ? Division::rails : Division::groups;
-  for (int draw = 0; draw < draws_of(division, input.config.level, topology); ++draw) {
+  for (int draw = 0; draw < draws_of_scope(spec.scope, input); ++draw) {
     const auto groups = groups_of(division, topology, group_stream(input.seed, name), draw);
     for (std::size_t rank = 0; rank < groups.size(); ++rank)
       takes_part[rank] = takes_part[rank] || groups[rank] >= 0;
@@ -208,10 +215,20 @@ Case make_case(const Spec& spec, const PlanInput& input) {
   c.overhead_seconds = 0.02 + 2e-3 * oversubscription(input.topology);
   c.bytes = slots * slot;
   c.entities = count_ranks(spec, c.name, input);
+  const int draws = draws_of_scope(spec.scope, input);
+  c.samples =
+      static_cast<std::size_t>(draws) * series_samples(spec.isolated, draws, input.topology.ranks.size());
   return c;
 }
 
 }  // namespace
+
+std::size_t series_samples(bool isolated, int draws, std::size_t ranks) noexcept {
+  constexpr std::size_t least = 20, of_rank = 1000, of_case = 16'000'000;
+  const std::size_t most = isolated ? 500 : 100;
+  const std::size_t all = std::min(of_rank, of_case / std::max<std::size_t>(1, ranks));
+  return std::clamp(all / static_cast<std::size_t>(std::max(1, draws)), least, most);
+}
 
 const char* to_string(Op operation) noexcept {
   switch (operation) {

@@ -47,6 +47,10 @@ std::vector<Spec> specs(const Config& config, const Topology& topology);
 /// Ranks of the largest communicator of a scope.
 int scope_ranks(Scope scope, const Topology& topology);
 
+/// Samples of a rank in each of `draws` divisions, at most: 100, or 500 of single operations; 1000 in all,
+/// less for tens of thousands of ranks, but 20.
+std::size_t series_samples(bool isolated, int draws, std::size_t ranks) noexcept;
+
 /// What bounds the busbw of a case on GPUs; empty `by`: nothing known, as of small vectors and drawn groups.
 GpuBound bound_of(const Spec& spec, const Topology& topology);
 inline constexpr std::size_t judged_bytes = 256 * 1024 * 1024;  ///< smaller vectors do not fill the links

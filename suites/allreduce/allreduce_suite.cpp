@@ -199,14 +199,17 @@ bool slot_memory(const allreduce::Spec& spec, std::size_t slots, Communicator* c
 /// One draw (or the only series). Every rank calls it, also those that take no part: they wait without using
 /// their core.
 void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Division> division, int draw,
-                double seconds, RankRow& row, Context& context) {
+                int draws, double seconds, RankRow& row, Context& context) {
   const CaseCommunicator scope = communicator(spec.scope, division, c, context, draw);
   if (!scope.path.empty()) context.record.parameter("path", scope.path);
   const double begin = now_s();
   // What is decided by it must come out alike on all ranks.
   const double time_s = context.world.min(std::max(0.0, std::min(seconds, context.end_s - begin)));
   SamplingPlan plan = context.sampling(time_s);
-  plan.max_samples = spec.isolated ? 500 : 100;
+  // Retests take them from few ranks.
+  plan.max_samples = context.retest != nullptr
+                         ? allreduce::series_samples(spec.isolated, 1, 1)
+                         : allreduce::series_samples(spec.isolated, draws, context.topology.ranks.size());
   const auto slots = c.parameters.at("slots").get<std::size_t>();
   std::unique_ptr<RegisteredMemory> registered;
   std::span<std::byte> memory;
@@ -260,7 +263,7 @@ void run_collective(const Case& c, Context& context) {
   const int draws = division ? allreduce::draws_of(*division, context.config.level, context.topology) : 1;
   RankRow row;
   for (int draw = 0; draw < draws; ++draw)
-    run_series(c, spec, division, draw, c.seconds / draws, row, context);
+    run_series(c, spec, division, draw, draws, c.seconds / draws, row, context);
   report(std::move(row), spec, division.has_value(), bound, context);
 }
 

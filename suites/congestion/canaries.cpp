@@ -11,17 +11,17 @@
 namespace assay::congestion {
 
 Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena,
-                   std::uint64_t key, double seconds, double deadline_s) {
+                   std::uint64_t key, double seconds, std::size_t most, double deadline_s) {
   workload::Shape shape;
   shape.mode = canary == Canary::latency ? workload::Mode::latency : workload::Mode::uni;
   shape.bytes = canary == Canary::latency ? latency_bytes : bandwidth_bytes;
   shape.repetitions = 1;
   workload::Exchange exchange(comm, arena, key, shape);
   workload::Limits limits;
-  limits.samples = most_samples / 2;  // each way
+  limits.samples = most / 2;  // each way
   limits.blocks = 1;
   limits.seconds = seconds;
-  limits.interval_s = seconds / static_cast<double>(most_samples);
+  limits.interval_s = seconds / static_cast<double>(most);
   limits.deadline_s = deadline_s;
   workload::Series series = exchange.run(peer, comm.rank() < peer, limits);
   // What a slow link did with less stands for what it would have taken, so that its parts can be compared.
@@ -47,12 +47,11 @@ SumRead read_sum(double sum, int ranks, std::size_t i) noexcept {
   return {last, sum - (last ? end_mark : 0.0) != n * (n - 1) / 2 + n * static_cast<double>(i)};
 }
 
-Samples watch_sum(Communicator& comm, double seconds) {
+Samples watch_sum(Communicator& comm, double seconds, std::size_t most) {
   const double begin = now_s();
   Samples samples;
-  for (std::size_t i = 0; i < most_samples; ++i) {
-    while (now_s() < begin + seconds * static_cast<double>(i) / static_cast<double>(most_samples))
-      sched_yield();
+  for (std::size_t i = 0; i < most; ++i) {
+    while (now_s() < begin + seconds * static_cast<double>(i) / static_cast<double>(most)) sched_yield();
     const double mine = sum_part(comm.rank(), i, now_s() > begin + seconds);
     double sum = 0;
     comm.barrier();  // ranks begin apart, which is no part of the operation

@@ -17,11 +17,11 @@ struct Samples {
   std::uint64_t wrong_sums = 0;
 };
 
-/// For `seconds`, at most `most_samples`, evenly spread over that time. Ping-pong or one message with the
+/// For `seconds`, at most `most` of them, evenly spread over that time. Ping-pong or one message with the
 /// partner; 8 bytes summed over all of `comm`.
 Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena,
-                   std::uint64_t key, double seconds, double deadline_s);
-Samples watch_sum(Communicator& comm, double seconds);
+                   std::uint64_t key, double seconds, std::size_t most, double deadline_s);
+Samples watch_sum(Communicator& comm, double seconds, std::size_t most);
 /// What a rank adds to sum `i`, and what the sum says. Rank 0 alone marks the last one, when its time is
 /// `over`: marks of thousands of ranks would leave no bits for the check.
 double sum_part(int rank, std::size_t i, bool over) noexcept;

@@ -55,7 +55,10 @@ Case make_case(Canary canary, Congestor congestor, const PlanInput& input) {
   if (!c.not_applicable.empty()) return c;
   c.seconds = 2 * timing.draws * timing.part_s;
   c.min_seconds = c.seconds;  // shorter parts have no 99th percentile
-  c.overhead_seconds = timing.draws * (0.05 + 0.01 * oversubscription(topology));
+  c.overhead_seconds =
+      timing.draws * (0.05 + (draw_parts - 2) * timing.part_s + 0.01 * oversubscription(topology));
+  c.samples =
+      2 * static_cast<std::size_t>(timing.draws) * part_samples(input.config.level, topology.ranks.size());
   c.entities = reporting(input, c.name, timing.draws);
   return c;
 }
@@ -108,6 +111,13 @@ Timing timing_of(Level level) noexcept {
     case Level::soak: return {8, 1.0};
   }
   return {};
+}
+
+std::size_t part_samples(Level level, std::size_t ranks) noexcept {
+  constexpr std::size_t least = 100, of_rank = 4 * most_samples / 2, of_case = 16'000'000;
+  const std::size_t parts = 2 * static_cast<std::size_t>(timing_of(level).draws);
+  return std::clamp(std::min(of_rank, of_case / std::max<std::size_t>(1, ranks)) / parts, least,
+                    most_samples);
 }
 
 Load load_of(Congestor congestor, std::size_t ranks, std::uint64_t memory_bytes) noexcept {

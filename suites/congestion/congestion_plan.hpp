@@ -18,7 +18,7 @@ const char* to_string(Congestor congestor) noexcept;
 
 inline constexpr std::size_t least_nodes = 4;
 inline constexpr std::size_t latency_bytes = 8, bandwidth_bytes = 128 * 1024;
-inline constexpr std::size_t most_samples = 1000;  ///< of a canary in one part of a draw
+inline constexpr std::size_t most_samples = 1000;  ///< part_samples at most
 
 /// The nodes of one draw: a fifth of them, an even number and two at least, are canaries, the rest
 /// congestors.
@@ -36,6 +36,13 @@ struct Timing {
   double part_s = 0.25;  ///< canaries alone, and again for as long with the others
 };
 Timing timing_of(Level level) noexcept;
+/// Parts that a draw takes: canaries alone; blocks fitted (0.6 at most where the network is slow), traffic,
+/// and two more exchanges of a fifth.
+inline constexpr double draw_parts = 1 + 0.6 + 1.2 + 0.4;
+
+/// Operations that a canary times at most in each part of a draw: in all draws 2000 for a rank, less for tens
+/// of thousands of ranks, but 100, which a 99th percentile needs.
+std::size_t part_samples(Level level, std::size_t ranks) noexcept;
 
 /// Bytes of the arena that a congestor needs, and what it sends to each other one.
 struct Load {

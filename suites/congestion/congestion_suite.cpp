@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/congestion/congestion_suite.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/clock.hpp"
+#include "base/random.hpp"
 #include "suites/congestion/canaries.hpp"
 #include "suites/congestion/congestion_metrics.hpp"
 #include "suites/congestion/congestors.hpp"
@@ -65,25 +67,29 @@ void run_part(const Case& c, const congestion::Roles& roles, Communicator& group
               double seconds, int draw, Watched& watched, Context& context) {
   const Canary canary = congestion::canary_of(c);
   const int me = context.world.rank();
+  const auto most = congestion::part_samples(context.config.level, context.topology.ranks.size());
   const bool is_canary = roles.canary[static_cast<std::size_t>(context.topology.me().node)];
   std::optional<congestion::Flood> flood;
-  if (!is_canary && congested)
-    flood.emplace(group, congestion::congestor_of(c), context.device,
-                  c.parameters.at("load_bytes").get<std::size_t>(), context.random.key());
+  if (!is_canary && congested) {
+    const auto planned = c.parameters.at("load_bytes").get<std::size_t>();
+    flood.emplace(group, congestion::congestor_of(c), context.device, planned, seconds / 5,
+                  mix64(context.random.key(), static_cast<std::uint64_t>(draw)));
+    if (flood->block_bytes() < planned) context.record.parameter("fitted_load_bytes", flood->block_bytes());
+  }
   context.world.quiet_barrier();
   const double begin = now_s();
   if (!is_canary) {
     // Longer than the canaries look, so that none of their samples is without traffic.
     if (flood) wrong_words(flood->run(begin + 1.2 * seconds), "the traffic of the others", context);
   } else if (canary == Canary::all_reduce) {
-    const Samples samples = congestion::watch_sum(group, seconds);
+    const Samples samples = congestion::watch_sum(group, seconds, most);
     wrong_words(samples.wrong_sums, "sums", context);
     add(watched, samples, canary, draw, congested, context);
   } else if (const int peer = workload::partner_of(roles.pairs, me); peer >= 0) {
     add(watched,
         congestion::watch_pair(context.world, peer, canary, context.device,
                                context.random.key() + static_cast<std::uint64_t>(2 * draw + congested),
-                               seconds, context.end_s),
+                               seconds, most, context.end_s),
         canary, draw, congested, context);
   }
   context.record.add_time(0, now_s() - begin, 0);
@@ -98,7 +104,9 @@ void run_case(const Case& c, Context& context) {
   Watched watched;
   int done = 0;
   for (; done < timing.draws; ++done) {
-    if (context.world.max(now_s() + timing.part_s > context.end_s ? 1.0 : 0.0) > 0) break;
+    // Canaries stop before the traffic does.
+    if (context.world.max(now_s() + congestion::draw_parts * timing.part_s > context.end_s ? 1.0 : 0.0) > 0)
+      break;
     const auto roles =
         congestion::draw_roles(context.topology, congestion::role_stream(context.config.seed, c.name), done);
     const bool is_canary = roles.canary[static_cast<std::size_t>(context.topology.me().node)];
