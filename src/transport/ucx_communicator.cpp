@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <ucp/api/ucp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,7 +30,7 @@ using ucx::what;
 
 /// Closing must not wait for a rank that is gone.
 constexpr double farewell_s = 2.0;
-constexpr int proof_tag = 32002;
+constexpr int proof_tag = 32002, size_tag = 32003, address_tag = 32004;
 
 /// What a Request holds: null once it is complete.
 ucs_status_ptr_t pending_of(const Request& request) noexcept {
@@ -49,10 +51,48 @@ ucp_request_param_t host_buffer() noexcept {
   return param;
 }
 
+/// What each of `partners` gives to the others, by its rank of `world`. Thousands of ranks have a few
+/// partners each.
+std::map<int, std::string> texts_of(Communicator& world, std::vector<int> partners, const std::string& mine) {
+  std::sort(partners.begin(), partners.end());
+  partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
+  const std::uint64_t size = mine.size();
+  std::vector<std::uint64_t> sizes(partners.size());
+  std::vector<std::string> texts(partners.size());
+  std::vector<Request> requests(2 * partners.size());
+  const auto exchange = [&](int tag, const void* out, std::size_t bytes, const auto& in) {
+    for (std::size_t i = 0; i < partners.size(); ++i) {
+      const auto [to, room] = in(i);
+      world.irecv(to, room, partners[i], tag, requests[2 * i]);
+      world.isend(out, bytes, partners[i], tag, requests[2 * i + 1]);
+    }
+    world.wait_all(requests);
+  };
+  exchange(size_tag, &size, sizeof size,
+           [&](std::size_t i) { return std::pair<void*, std::size_t>(&sizes[i], sizeof sizes[i]); });
+  for (std::size_t i = 0; i < partners.size(); ++i) texts[i].resize(sizes[i]);
+  exchange(address_tag, mine.data(), mine.size(),
+           [&](std::size_t i) { return std::pair<void*, std::size_t>(texts[i].data(), texts[i].size()); });
+  std::map<int, std::string> out;
+  for (std::size_t i = 0; i < partners.size(); ++i) out[partners[i]] = std::move(texts[i]);
+  return out;
+}
+
+/// The same of all ranks of a group.
+std::map<int, std::string> texts_of_all(Communicator& world, Communicator& group, const std::string& mine) {
+  std::map<int, std::string> out;
+  for (const std::string& text : group.all_gather_text(fmt::format("{} {}", world.rank(), mine))) {
+    const std::size_t blank = text.find(' ');
+    out[std::stoi(text.substr(0, blank))] = text.substr(blank + 1);
+  }
+  return out;
+}
+
 class Ucp final : public UcxCommunicator, private RemoteMemory {
  public:
   Ucp(Communicator& world, const Settings& settings)
       : UcxCommunicator(world),
+        world_(world),
         settings_(settings),
         worker_(settings),
         heartbeat_(settings.heartbeat != nullptr ? settings.heartbeat : &own_heartbeat_) {}
@@ -70,7 +110,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   Ucp& operator=(const Ucp&) = delete;
 
   std::string my_address() const { return worker_.address(); }
-  void set_address(int rank, std::string address) { addresses_[rank] = std::move(address); }
+  void find_addresses(Communicator& group, const std::string& mine) { addresses_ = told(group, mine); }
 
   std::string path() const override {
     std::set<std::string> paths;
@@ -142,18 +182,21 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   RemoteMemory& expose(Communicator& group, std::span<std::byte> memory) override {
     std::string mine;
     agree_problem(group, problem_of(rank(), [&] {
-                    mine = fmt::format("{} {} {}", rank(), reinterpret_cast<std::uintptr_t>(memory.data()),
-                                       map(memory));
+                    mine = fmt::format("{} {}", reinterpret_cast<std::uintptr_t>(memory.data()), map(memory));
                   }));
-    for (const std::string& text : group.all_gather_text(mine)) {
-      const std::size_t first = text.find(' '), second = text.find(' ', first + 1);
-      keys_[std::stoi(text.substr(0, first))] = {std::stoull(text.substr(first + 1, second - first - 1)),
-                                                 text.substr(second + 1)};
+    for (const auto& [peer, text] : told(group, mine)) {
+      const std::size_t blank = text.find(' ');
+      keys_[peer] = {std::stoull(text.substr(0, blank)), text.substr(blank + 1)};
     }
     return *this;
   }
 
  private:
+  std::map<int, std::string> told(Communicator& group, const std::string& mine) {
+    return settings_.partners ? texts_of(world_, *settings_.partners, mine)
+                              : texts_of_all(world_, group, mine);
+  }
+
   /// Of one peer, whether it answers. What UCX may still send lives as long as this object.
   struct Proof {
     std::byte in{}, out{1};
@@ -312,6 +355,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
     ucp_request_free(request);
   }
 
+  Communicator& world_;
   Settings settings_;
   ucx::Worker worker_;
   supervisor::Heartbeat own_heartbeat_;  ///< without a supervisor
@@ -340,12 +384,9 @@ std::unique_ptr<UcxCommunicator> UcxCommunicator::make(Communicator& world, Comm
   std::string mine;
   agree_problem(group, problem_of(world.rank(), [&] {
                   made = std::make_unique<Ucp>(world, settings);
-                  mine = fmt::format("{} {}", world.rank(), made->my_address());
+                  mine = made->my_address();
                 }));
-  for (const std::string& text : group.all_gather_text(mine)) {
-    const std::size_t blank = text.find(' ');
-    made->set_address(std::stoi(text.substr(0, blank)), text.substr(blank + 1));
-  }
+  made->find_addresses(group, mine);
   return made;
 }
 

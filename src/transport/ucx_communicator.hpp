@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "supervisor/heartbeat.hpp"
 #include "transport/forwarding_communicator.hpp"
@@ -23,6 +25,9 @@ class UcxCommunicator : public ForwardingCommunicator {
     bool yield = false;      ///< ranks share cores: give the core away where there is nothing to do
     supervisor::Heartbeat* heartbeat = nullptr;  ///< where calls are marked
     bool one_sided = false;                      ///< `expose` will be called
+    /// By rank of `world`, all that messages go to, each of which has this one among its own: only their
+    /// addresses are kept. Nothing: all of the group.
+    std::optional<std::vector<int>> partners;
   };
 
   /// UCX of this build, e.g. "1.13.1"; empty where it has none.

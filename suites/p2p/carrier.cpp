@@ -20,7 +20,9 @@ namespace {
 
 bool one_sided(const Spec& spec) { return spec.mode == Mode::put || spec.mode == Mode::get; }
 
-constexpr double answer_s = 10;  ///< for a partner, also on a busy host
+/// For a partner to answer, also on a busy host. At smoke less than the time after which ranks that all wait
+/// count as stuck.
+double answer_s(const Context& context) { return context.config.level == Level::smoke ? 4 : 10; }
 
 GpuLinks& links_of(const Context& context) {
   if (context.gpu_links == nullptr) throw Error(ErrorKind::device, "this assay was built without CUDA");
@@ -61,12 +63,12 @@ void Carrier::use_ucx(const Spec& spec, const Shape& shape, const Schedule& sche
   const std::string transports = spec.nic.empty() ? "" : rail_of(spec, context.topology).transports;
   const std::string& nic = spec.nic_of(context.topology.me().node);
   if (transports == "tcp") agree_that_tcp_reaches(nic, context);
-  ucx_ = UcxCommunicator::make(
-      world_, group_,
-      {nic, transports, oversubscription(context.topology) > 1, context.heartbeat, one_sided(spec)});
+  ucx_ = UcxCommunicator::make(world_, group_,
+                               {nic, transports, oversubscription(context.topology) > 1, context.heartbeat,
+                                one_sided(spec), partners_});
   faulty_ = context.with_faults(*ucx_);
   std::string problem = ucx_->connect(partners_);
-  if (problem.empty()) problem = no_answer(ucx_->silent(partners_, answer_s), nic, context);
+  if (problem.empty()) problem = no_answer(ucx_->silent(partners_, answer_s(context)), nic, context);
   agree_problem(group_, problem);
   if (one_sided(spec)) remote_ = &ucx_->expose(group_, {payload_buffer_.data(), payload_buffer_.size()});
 }
@@ -84,7 +86,7 @@ void Carrier::agree_that_tcp_reaches(const std::string& nic, const Context& cont
   std::vector<std::string> theirs;
   for (const int peer : partners_) theirs.push_back(address[peer]);
   std::vector<int> silent;
-  for (const std::size_t i : mine.silent(theirs, answer_s)) silent.push_back(partners_[i]);
+  for (const std::size_t i : mine.silent(theirs, answer_s(context))) silent.push_back(partners_[i]);
   agree_problem(group_, no_answer(silent, nic, context));
 }
 
@@ -96,7 +98,7 @@ std::string Carrier::no_answer(const std::vector<int>& peers, const std::string&
     return context.topology.nodes[static_cast<std::size_t>(node)].hostname;
   };
   std::string text = fmt::format("{}{}{}: no answer within {} s from", host(world_.rank()),
-                                 nic.empty() ? "" : "/", nic, answer_s);
+                                 nic.empty() ? "" : "/", nic, answer_s(context));
   for (const int peer : peers) text += " " + host(peer);
   return text;
 }

@@ -273,7 +273,8 @@ void run_pairs(const Case& c, Context& context) {
         report_series(spec, shape, series, peer, round, context);
       });
   const std::string path = carrier.path();
-  context.record.parameter("path", path);
+  // A rank without a pair, as one alone on its node, knows none.
+  if (!path.empty()) context.record.parameter("path", path);
   if (const std::string astray = beside(spec, path); !astray.empty())
     context.record.set_state(results::CaseState::error,
                              "messages that " + spec.nic + " alone should carry took " + astray);

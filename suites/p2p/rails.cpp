@@ -20,9 +20,11 @@ bool holds_down(const Node& node, const Nic& nic, const Predicate& holds, int de
 
 std::vector<const Nic*> usable(const Node& node) {
   const auto up = [](const Nic& nic) { return nic.state == "up" && nic.kind != "loopback"; };
+  // A software port (Soft-RoCE) takes no NIC's place.
   const auto of_port = [&](const Nic& nic) {
-    return std::any_of(node.nics.begin(), node.nics.end(),
-                       [&](const Nic& port) { return !port.netdev.empty() && port.netdev == nic.name; });
+    return std::any_of(node.nics.begin(), node.nics.end(), [&](const Nic& port) {
+      return !port.virtual_device && !port.netdev.empty() && port.netdev == nic.name;
+    });
   };
   const auto open = [&](const Nic& nic) { return up(nic) && nic.addressed && !nic.bridge; };
   const auto hardware = [&](const Nic& nic) { return up(nic) && !nic.virtual_device; };

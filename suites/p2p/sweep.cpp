@@ -95,11 +95,11 @@ void fill(Schedule& rounds, const Sweep& all, const Topology& topology) {
   std::set<std::pair<int, int>> suspects;
   for (const Round& round : rounds)
     for (const Pair& pair : round) suspects.insert({pair.a, pair.b});
-  for (std::size_t r = 0; r < rounds.size(); ++r) {
+  for (std::size_t r = 0; r < std::min(rounds.size(), all.rounds()); ++r) {
     std::vector<bool> busy(topology.nodes.size());
     for (const Pair& pair : rounds[r]) busy[node(pair.a)] = busy[node(pair.b)] = true;
     for (int rank = 0; rank < topology.size(); ++rank) {
-      const int peer = all.partner_of(r % all.rounds(), rank);
+      const int peer = all.partner_of(r, rank);
       if (peer < rank || busy[node(rank)] || busy[node(peer)] || suspects.contains({rank, peer})) continue;
       rounds[r].push_back({rank, peer});
     }

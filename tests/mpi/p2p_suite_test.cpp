@@ -226,8 +226,9 @@ TEST(OneSided, AWrongByteIsFoundWhereItArrived) {
     shape.mode = mode;
     shape.bytes = 4096;
     std::vector<std::byte> arena(shape.arena_bytes());
-    const auto ucx = UcxCommunicator::make(*world, *pair, {"", "", true, nullptr, true});
     const int peer = 1 - world->rank();
+    const auto ucx =
+        UcxCommunicator::make(*world, *pair, {"", "", true, nullptr, true, std::vector<int>{peer, peer}});
     ASSERT_EQ(ucx->connect(std::span(&peer, 1)), "");
     RemoteMemory& remote = ucx->expose(*pair, arena);
     Flipping flipping(remote);

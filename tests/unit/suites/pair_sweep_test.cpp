@@ -226,6 +226,18 @@ TEST(PairSweep, SuspectsAreAFewOfThePairsOfTheirRounds) {
   EXPECT_EQ(std::set(pairs.begin(), pairs.end()).size(), pairs.size());
 }
 
+TEST(PairSweep, PairsThatAreAddedMeetOnce) {
+  const Topology topology = indexed(16, 1);
+  const p2p::Sweep all(topology, RandomStream(3, "few"), 8, 2);
+  p2p::Schedule rounds{{{0, 1}}, {{0, 2}}, {{0, 3}}, {{0, 4}}};
+  p2p::fill(rounds, all, topology);
+  std::multiset<std::pair<int, int>> pairs;
+  for (const p2p::Round& round : rounds)
+    for (const p2p::Pair& pair : round) pairs.insert({pair.a, pair.b});
+  EXPECT_GT(pairs.size(), 4U);
+  EXPECT_EQ(std::set(pairs.begin(), pairs.end()).size(), pairs.size());
+}
+
 TEST(PairSweep, RanksThatTheScheduleDoesNotUseAreNotSwept) {
   const Topology topology = indexed(64, 16);
   const p2p::Sweep all(topology, RandomStream(3, "lanes"), 4, 59);

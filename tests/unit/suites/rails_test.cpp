@@ -44,6 +44,9 @@ TEST(Rails, ABondOrVlanIsMeasuredInPlaceOfItsPortsWithoutAnAddress) {
   EXPECT_EQ(rail_names({nic("bond0", false, true, {"eth0", "eth1"}), nic("bond0.7", false, true, {"bond0"}),
                         eth0, eth1, lag}),
             Names{"mlx5_bond_0:1"});
+  Nic soft = nic("rxe0:1", false, false);
+  soft.kind = "roce", soft.netdev = "eth2";
+  EXPECT_EQ(rail_names({nic("eth2", true, true), soft}), Names{"eth2"});
 }
 
 }  // namespace
