@@ -91,10 +91,6 @@ int Descriptor::close() noexcept {
 }
 int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
 
-std::uint64_t reserve_bytes(std::uint64_t total) noexcept {
-  return std::max(total / 10, std::uint64_t{5} << 30);
-}
-
 std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept {
   if (space.total == 0 && asked != 0) return asked;  // it does not tell
   const std::uint64_t reserve = reserve_bytes(space.total);
@@ -142,8 +138,7 @@ void Folder::vanish() noexcept { ::unlinkat(parent_.get(), name_.c_str(), AT_REM
 Space Folder::space() const {
   struct statvfs info {};
   if (::fstatvfs(own_.get(), &info) != 0) fail(path_, "ask for space");
-  return {static_cast<std::uint64_t>(info.f_blocks) * info.f_frsize,
-          static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize};
+  return space_of(info);
 }
 
 Descriptor Folder::create(const std::string& name, bool direct, bool unlinked) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "suite/space.hpp"
 #include "suites/storage/file_system.hpp"
 
 namespace assay::storage {
@@ -31,11 +32,6 @@ class Descriptor {
   int fd_;
 };
 
-struct Space {
-  std::uint64_t total = 0, available = 0;
-};
-/// Least bytes that stay free: a tenth of the file system, 5 GiB at least.
-std::uint64_t reserve_bytes(std::uint64_t total) noexcept;
 /// How many bytes may be written: a tenth of what is available or `asked`, and never into the reserve. 0:
 /// none. A file system that tells no size may be filled with what was `asked`.
 std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept;

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
+#include <linux/magic.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
@@ -283,6 +285,18 @@ std::string beneath_overlays(const std::string& directory) {
     at = upper;
   }
   return at;
+}
+
+bool is_in_memory(int fd, const std::string& path) {
+  struct statfs info {};
+  if (::fstatfs(fd, &info) != 0) return false;
+  if (info.f_type == OVERLAYFS_SUPER_MAGIC) {
+    fs::path at = path;
+    std::error_code none;
+    while (at.has_relative_path() && !fs::exists(at, none)) at = at.parent_path();
+    if (::statfs(beneath_overlays(at.string()).c_str(), &info) != 0) return false;
+  }
+  return info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC;
 }
 
 bool is_network(const std::string& type) {

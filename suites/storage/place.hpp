@@ -32,6 +32,9 @@ std::optional<Mount> mount_now(const std::string& directory);
 std::string beneath_overlays(const std::string& directory);
 /// That directory of an overlay's mount options; "" where there is none.
 std::string upper_of(const Mount& mount);
+/// Whether an open file of this path, which may have lost its name, lies in tmpfs or ramfs, where the page
+/// cache is all there is.
+bool is_in_memory(int fd, const std::string& path);
 /// Whether all nodes that mount a file system of this type see the same files.
 bool is_network(const std::string& type);
 

@@ -72,7 +72,7 @@ class RandomCase {
       for (const Request& r : requests_) histogram_.add(r.latency_s);
       if (write_) return;
       budget_.begin();
-      verify(0, batch_);
+      evidence_.verified += verify(0, batch_);
       budget_.end();
     };
     SamplingPlan plan = context_.sampling(case_.seconds);
@@ -120,8 +120,8 @@ class RandomCase {
     return memory_->words().subspan(i * block_words, block_words);
   }
 
-  /// Every word of blocks, as `Transfer::verify` does it.
-  void verify(std::uint64_t first, std::uint64_t count) {
+  /// Every word of blocks, as `Transfer::verify` does it. How many bytes were compared.
+  double verify(std::uint64_t first, std::uint64_t count) {
     Block block;
     block.path = file_.transfer->path();
     block.reread = [this](std::uint64_t offset) { return file_.transfer->read_again(offset); };
@@ -133,11 +133,12 @@ class RandomCase {
       if (i == 0) corrupt(block, log_.known(), context_);
       compared += log_.check(block, i == first || budget_.left());
     }
-    evidence_.verified += static_cast<double>(compared * sizeof(std::uint64_t));
+    return static_cast<double>(compared * sizeof(std::uint64_t));
   }
 
   /// Reads back what was written, as much as the budget allows: as many blocks as are in flight at least.
   void verify_written() {
+    const double stored = file_.transfer->evict();
     budget_.begin();
     const std::uint64_t written = std::min(next_, generation_.size());
     const auto some = static_cast<std::uint64_t>(depth_);
@@ -149,7 +150,7 @@ class RandomCase {
       const auto few = std::span(requests_).subspan(at, std::min(some, batch_ - at));
       file_.engine->run(false, few);
       file_.transfer->examine(false, few);
-      verify(at, few.size());
+      evidence_.verified += stored * verify(at, few.size());
     }
   }
 

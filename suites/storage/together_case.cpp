@@ -165,8 +165,10 @@ class TogetherCase {
       Transfer& transfer = *one.file.transfer;
       const double begin = now_s();
       if (write_)
-        together_.guarded(
-            [&] { evidence_.verified += static_cast<double>(transfer.verify_written(share_of_path())); });
+        together_.guarded([&] {
+          const double stored = transfer.evict();
+          evidence_.verified += stored * static_cast<double>(transfer.verify_written(share_of_path()));
+        });
       series_.verify_s += now_s() - begin;
       if (!write_) evidence_.resident = std::max(evidence_.resident, transfer.resident_share());
       together_.guarded([&] { transfer.close(); });

@@ -18,6 +18,7 @@
 #include "base/units.hpp"
 #include "measure/sizing.hpp"
 #include "suite/work_on_files.hpp"
+#include "suites/storage/place.hpp"
 #include "suites/storage/refused.hpp"
 
 namespace assay::storage {
@@ -25,7 +26,8 @@ namespace {
 
 constexpr std::size_t alignment = 4096, large_page = 2 << 20;
 constexpr std::uint64_t generations = 1 << 12;
-constexpr int nothing_right = 0x5a;  ///< each byte of memory before a read
+constexpr int nothing_right = 0x5a;              ///< each byte of memory before a read
+constexpr std::uint64_t synced_bytes = 4 << 20;  ///< of one wait for storage: at most 1024 random blocks
 
 }  // namespace
 
@@ -138,6 +140,7 @@ void Transfer::lay_out(double seconds) {
     engine_.fill_memory(requests_);
     engine_.run(true, requests_);
     examine(true, requests_);
+    if (!is_direct()) sync();  // one sync of all chunks may take minutes
   } while (done < layout_.chunks && now_s() - begin < seconds);
   layout_.chunks = done;
   log_.known().words = layout_.end() / sizeof(std::uint64_t);
@@ -161,6 +164,8 @@ void Transfer::use_file(Descriptor fd) {
   for (Request& r : requests_)
     if (r.fd >= -1) r.fd = fd_.get();  // else it is to fail
 }
+
+bool Transfer::is_direct() const noexcept { return (::fcntl(fd_.get(), F_GETFL) & O_DIRECT) != 0; }
 
 void Transfer::next_chunk() { chunk_ = (chunk_ + 1) % layout_.chunks; }
 
@@ -191,7 +196,7 @@ void Transfer::prepare(bool write) {
 
 /// Pages of the chunk that is about to be read. A direct file has none that would be used.
 void Transfer::look_at_cache() {
-  if ((::fcntl(fd_.get(), F_GETFL) & O_DIRECT) != 0) return;
+  if (is_direct()) return;
   const std::uint64_t begin = layout_.offset(chunk_, 0), bytes = layout_.offset(chunk_ + 1, 0) - begin;
   if (drops_cache_)
     ::posix_fadvise(fd_.get(), static_cast<off_t>(begin), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
@@ -202,6 +207,20 @@ void Transfer::look_at_cache() {
 double Transfer::forget_file() const {
   ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
   return assay::resident_share(fd_.get(), 0, layout_.end()).value_or(1.0);
+}
+
+double Transfer::evict() {
+  if (is_direct() || is_in_memory(fd_.get(), path_)) return 1;
+  sync_in_pieces();  // what is not stored stays in the cache
+  ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+  files_answered();
+  if (layout_.ranks == 1) return 1 - assay::resident_share(fd_.get(), 0, layout_.end()).value_or(0.0);
+  double resident = 0;  // blocks; a file of all ranks may have terabytes
+  for (std::uint64_t b = 0; b < layout_.chunk_blocks; ++b) {
+    const auto share = assay::resident_share(fd_.get(), layout_.offset(chunk_, b), layout_.block_bytes);
+    resident += std::min(1.0, share.value_or(0.0));  // a block may begin and end within a page
+  }
+  return 1 - resident / static_cast<double>(layout_.chunk_blocks);
 }
 
 void Transfer::make_requests() {
@@ -218,11 +237,28 @@ void Transfer::make_requests() {
 void Transfer::move(bool write) {
   engine_.run(write, requests_);
   examine(write, requests_);
+  written_ += write ? 1 : 0;
 }
 
 void Transfer::sync() {
   if (::fdatasync(fd_.get()) != 0 && errno != EINVAL) throw Refused(path_ + ": sync", errno, true);
   files_answered();
+}
+
+/// One sync of random blocks in the whole file may take minutes. What ranks share, each sample has synced.
+void Transfer::sync_in_pieces() {
+  constexpr unsigned stored =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  const std::uint64_t bytes = layout_.ranks == 1 ? layout_.end() : 0;
+  for (std::uint64_t at = 0; at < bytes; at += synced_bytes) {
+    const int told =
+        ::sync_file_range(fd_.get(), static_cast<off_t>(at), static_cast<off_t>(synced_bytes), stored);
+    // Where this call is not possible, the sync of the whole file tells what could not be stored.
+    if (told != 0 && errno != EINVAL && errno != ENOSYS && errno != EPERM)
+      throw Refused(path_ + ": sync", errno, true);
+    files_answered();
+  }
+  sync();
 }
 
 void Transfer::close() {
@@ -288,8 +324,7 @@ std::uint64_t Transfer::verify_written(double share) {
   budget_.begin();
   const auto some = static_cast<std::uint64_t>(engine_.depth());
   std::uint64_t words = 0;
-  for (std::uint64_t done = 0; done < layout_.chunks; ++done) {
-    next_chunk();
+  for (std::uint64_t left = std::min(written_, layout_.chunks); left > 0; --left) {
     make_requests();
     for (std::uint64_t b = 0; b < layout_.chunk_blocks; b += some) {
       if (words > 0 && !budget_.left(share)) return words * sizeof(std::uint64_t);
@@ -305,6 +340,7 @@ std::uint64_t Transfer::verify_written(double share) {
         words += log_.check(block);
       }
     }
+    chunk_ = (chunk_ + layout_.chunks - 1) % layout_.chunks;
   }
   return words * sizeof(std::uint64_t);
 }

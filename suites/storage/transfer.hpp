@@ -64,7 +64,7 @@ class Transfer {
            DamageLog& log, Context& context);
 
   /// Writes the first generations of chunks until all are there or `seconds` are over; the file has those
-  /// that are. At least one.
+  /// that are. At least one. Through the page cache each is synced, so that `seconds` are those of storage.
   void lay_out(double seconds);
   /// What a chunk may have so that this storage writes it in `seconds`: writes a few blocks.
   struct Fit {
@@ -105,7 +105,13 @@ class Transfer {
   /// until the verifications have taken `share` of the time since this was made; a word of each sector of
   /// the other blocks. Returns how many bytes were compared.
   std::uint64_t verify(double share = verify_share);
-  /// Reads blocks back and compares every word, until that has taken `share` of the time before it.
+  /// Before written data are read back: waits until those that went through the page cache are stored, and
+  /// asks the kernel to let go of them. The share of the file that is not in the page cache then, of one that
+  /// ranks share that of this rank's blocks written last; 1 with O_DIRECT, where it is unknown, and in
+  /// memory, where there is nothing but that cache.
+  double evict();
+  /// Reads back what `move` has written, the last chunk first, and compares every word, until that has taken
+  /// `share` of the time before it.
   std::uint64_t verify_written(double share = verify_share);
 
   std::uint64_t chunk_bytes() const noexcept { return layout_.chunk_bytes(); }
@@ -121,9 +127,11 @@ class Transfer {
  private:
   double first_blocks_s(std::uint64_t blocks);
   void next_chunk();
+  bool is_direct() const noexcept;
   void fill_chunk();
   void make_requests();
   void look_at_cache();
+  void sync_in_pieces();
   [[noreturn]] void fail(bool write, const Request& request) const;
   Block block_read(std::uint64_t b);
 
@@ -136,7 +144,7 @@ class Transfer {
   Context& context_;
   Aligned memory_;
   std::vector<std::uint64_t> generation_;  ///< of each chunk, as written last
-  std::uint64_t chunk_ = 0;
+  std::uint64_t chunk_ = 0, written_ = 0;  ///< `written_`: how many `move` has written
   bool drops_cache_ = false;
   double resident_share_ = 0;
   std::vector<Request> requests_;

@@ -107,18 +107,19 @@ WriteTimes write_shard(const std::filesystem::path& path, const ShardHeader& hea
   file.write(payload);
   const double written = now_s();
   file.sync();
-  file.forget();
+  const double synced = now_s();
+  file.forget();  // for the rank that reads it back
   file.close();
-  return {written - begin, now_s() - written};
+  return {written - begin, synced - written};
 }
 
 ShardRead read_shard(const std::filesystem::path& path, std::uint64_t step, int rank,
                      std::span<std::byte> payload) {
-  const double begin = now_s();
   File file(path, O_RDONLY);
   file.forget();
   ShardRead read;
   read.resident = file.resident(sizeof(ShardHeader) + payload.size());
+  const double begin = now_s();
   ShardHeader header;
   if (file.read(std::as_writable_bytes(std::span(&header, 1))) != sizeof header)
     damaged(path, "shorter than its header");

@@ -29,13 +29,13 @@ std::filesystem::path shard_path(const std::filesystem::path& folder, int rank);
 /// Header of a rank's payload in a state of shards of equal size. Takes as long as a digest of it.
 ShardHeader header_of(std::uint64_t step, int rank, int ranks, std::span<const std::byte> payload);
 
-/// Writes header and payload, and waits until the file system says they are safe. Throws Error(resource) that
-/// names the file and the reason (full, read-only, ...).
+/// Writes header and payload, waits until the file system says they are safe, and, after the clock, lets go
+/// of their pages. Throws Error(resource) that names the file and the reason (full, read-only, ...).
 WriteTimes write_shard(const std::filesystem::path& file, const ShardHeader& header,
                        std::span<const std::byte> payload);
 
 struct ShardRead {
-  double read_s = 0;    ///< without the check of its digest
+  double read_s = 0;    ///< once its pages are let go of, without the check of its digest
   double resident = 1;  ///< share of the file that was in the page cache before; 1 where it is unknown
 };
 

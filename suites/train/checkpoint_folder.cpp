@@ -3,13 +3,20 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/random.hpp"
+#include "base/system.hpp"
+#include "base/units.hpp"
 #include "suite/folder_owner.hpp"
+#include "suite/space.hpp"
 
 namespace assay::train {
 namespace {
@@ -40,6 +47,23 @@ bool remove_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+void require_space(const fs::path& scratch, std::uint64_t bytes) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::resource,
+                fmt::format("{}: --train.scratch: {}: {}", host_name(), scratch.string(), why));
+  };
+  struct statvfs info {};
+  if (::statvfs(scratch.c_str(), &info) != 0)
+    refuse(fmt::format("cannot ask for space: {}", std::strerror(errno)));
+  const Space space = space_of(info);
+  const std::uint64_t reserve = reserve_bytes(space.total);
+  const bool read_only = (info.f_flag & ST_RDONLY) != 0;
+  if (space.total == 0 || read_only || space.available >= bytes + reserve) return;
+  refuse(fmt::format("{} of {} are free, {} must stay so: too little for checkpoints, which need {}",
+                     format_bytes(space.available), format_bytes(space.total), format_bytes(reserve),
+                     format_bytes(bytes)));
+}
 
 std::string folder_name(std::uint64_t seed, bool keep) {
   const std::uint64_t run = mix64(seed, static_cast<std::uint64_t>(now_s() * 1e6));

@@ -12,6 +12,11 @@
 
 namespace assay::train {
 
+/// Throws Error(resource) where checkpoints of so many bytes in all do not fit below `scratch` beside what
+/// must stay free. A file system that tells no size is taken as large enough, and so is one that is
+/// read-only: what is created there fails with that reason.
+void require_space(const std::filesystem::path& scratch, std::uint64_t bytes);
+
 /// The name of the directory that this process makes. With `keep` nobody removes it.
 std::string folder_name(std::uint64_t seed, bool keep);
 

@@ -99,9 +99,9 @@ Specs scaling_metrics() {
 Specs checkpoint_metrics() {
   Specs all;
   add_rate(all, "write", "this rank's shard, written and synced");
-  add_rate(all, "write_all", "all shards, to the last rank's sync");
-  add_rate(all, "read", "another rank's shard, read back and checked");
-  add_rate(all, "read_all", "all shards, to the last rank's end");
+  add_rate(all, "write_all", "all shards / the longest time of a rank to write and sync its own");
+  add_rate(all, "read", "another rank's shard, read back");
+  add_rate(all, "read_all", "all shards / the longest time of a rank to read one back");
   all.push_back({"sync", "s", Better::lower, true, Role::covariate, true, "fsync of this rank's shard"});
   all.push_back({"stall", "1", Better::lower, true, Role::covariate, true,
                  "share of the time that training stood still"});

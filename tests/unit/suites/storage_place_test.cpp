@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind a directory, in made-up trees of sysfs.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 
 #include <algorithm>
 #include <array>
@@ -14,8 +17,10 @@
 #include <vector>
 
 #include "suites/storage/device_meter.hpp"
+#include "suites/storage/folder.hpp"
 #include "suites/storage/place.hpp"
 #include "suites/storage/place_case.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace assay::storage {
 namespace {
@@ -257,6 +262,49 @@ TEST(StoragePlaces, AnOverlayHasItsFilesInTheUpperDirectory) {
   EXPECT_EQ(upper("overlay", "ro,lowerdir=/a:/b"), "") << "read-only";
   EXPECT_EQ(upper("ext4", "rw,upperdir=/u"), "");
   EXPECT_EQ(beneath_overlays("/proc"), "/proc");
+}
+
+TEST(StoragePlaces, WhatLiesInMemoryIsKnownBeneathAnOverlayToo) {
+  const Descriptor in_memory(::memfd_create("assay", MFD_CLOEXEC));
+  EXPECT_TRUE(is_in_memory(in_memory.get(), "a file"));
+  const Descriptor other(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+  EXPECT_FALSE(is_in_memory(other.get(), "/proc/self/stat"));
+  EXPECT_FALSE(is_in_memory(-1, "a file"));
+  const TemporaryFolder folder;
+  const auto in_folder = [&](const char* name) {
+    fs::create_directories(folder.path() / name);
+    return (folder.path() / name).string();
+  };
+  const auto file_in = [](const std::string& directory) {
+    const std::string path = directory + "/run/file";  // both are removed while the file is open
+    fs::create_directory(directory + "/run");
+    const Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_TRUE(fd);
+    fs::remove_all(directory + "/run");
+    return is_in_memory(fd.get(), path);
+  };
+  const std::string ram = in_folder("ram"), memory = in_folder("memory"), over = in_folder("over");
+  if (::mount("none", ram.c_str(), "ramfs", 0, nullptr) != 0)
+    GTEST_SKIP() << "no privilege: mount a file system";
+  EXPECT_TRUE(file_in(ram));
+  ::umount2(ram.c_str(), MNT_DETACH);
+  ASSERT_EQ(::mount("none", memory.c_str(), "tmpfs", 0, nullptr), 0);
+  const auto overlay_of = [&](const std::string& upper, const std::string& work) {
+    const std::string options = "lowerdir=" + in_folder("lower") + ",upperdir=" + upper + ",workdir=" + work;
+    return ::mount("overlay", over.c_str(), "overlay", 0, options.c_str()) == 0;
+  };
+  const bool overlay = overlay_of(in_folder("memory/upper"), in_folder("memory/work"));
+  if (overlay) {
+    EXPECT_TRUE(file_in(over));
+    ::umount2(over.c_str(), MNT_DETACH);
+  }
+  ::umount2(memory.c_str(), MNT_DETACH);
+  if (!overlay) GTEST_SKIP() << "no privilege: no overlay over tmpfs in this kernel";
+  if (mount_now(folder.path().string()).value_or(Mount{}).type == "tmpfs" ||
+      !overlay_of(in_folder("upper"), in_folder("work")))
+    return;
+  EXPECT_FALSE(file_in(over));
+  ::umount2(over.c_str(), MNT_DETACH);
 }
 
 TEST(StoragePlaces, NvmeHealthIsLittleEndian) {

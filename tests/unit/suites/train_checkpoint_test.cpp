@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shards on a file system, and who makes everybody wait.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +15,18 @@
 #include "base/error.hpp"
 #include "suites/train/checkpoint.hpp"
 #include "suites/train/frontier.hpp"
+
+namespace {
+
+double advice_s = 0;  ///< that the kernel takes to let go of pages
+
+}  // namespace
+
+/// In place of the library's own.
+extern "C" int posix_fadvise(int fd, off_t offset, off_t bytes, int advice) noexcept {
+  ::usleep(static_cast<useconds_t>(1e6 * advice_s));
+  return ::syscall(SYS_fadvise64, fd, offset, bytes, advice) == 0 ? 0 : errno;
+}
 
 namespace assay::train {
 namespace {
@@ -91,6 +107,20 @@ TEST_F(Shards, AreTimedWithoutTheirDigests) {
   const double begin = now_s();
   const ShardRead read = read_shard(shard_path(folder_, 3), 12, 3, back_);
   EXPECT_GT(now_s() - begin - read.read_s, 0.3 * digest_s);
+}
+
+TEST_F(Shards, AreTimedWithoutLettingGoOfTheirPages) {
+  const ShardHeader header = header_of(12, 3, 4, payload_);
+  advice_s = 0.2;
+  double begin = now_s();
+  const WriteTimes written = write_shard(shard_path(folder_, 3), header, payload_);
+  const double write_s = now_s() - begin;
+  begin = now_s();
+  const ShardRead read = read_shard(shard_path(folder_, 3), 12, 3, back_);
+  const double read_s = now_s() - begin;
+  advice_s = 0;
+  EXPECT_GE(write_s - written.write_s - written.sync_s, 0.2);
+  EXPECT_GE(read_s - read.read_s, 0.2);
 }
 
 TEST_F(Shards, AFullDiskIsAnErrorThatSaysSo) {

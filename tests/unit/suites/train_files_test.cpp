@@ -1,18 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints whose server does not answer, or whose run is killed.
 #include <gtest/gtest.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "base/child_process.hpp"
 #include "base/clock.hpp"
+#include "base/error.hpp"
+#include "suite/space.hpp"
 #include "suites/train/checkpoint_folder.hpp"
 #include "suites/train/train_suite.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
+
+namespace {
+
+/// What every file system tells: tests do not depend on how full that of this machine is.
+assay::Space told_space{std::uint64_t{1} << 40, std::uint64_t{1} << 39};
+unsigned long told_flags = 0;
+
+}  // namespace
+
+/// In place of the library's own.
+extern "C" int statvfs(const char*, struct statvfs* info) noexcept {
+  *info = {};
+  info->f_frsize = 4096;
+  info->f_blocks = told_space.total / 4096;
+  info->f_bavail = told_space.available / 4096;
+  info->f_flag = told_flags;
+  return 0;
+}
 
 namespace assay::train {
 namespace {
@@ -56,6 +80,32 @@ class CheckpointFiles : public testing::Test {
     child.wait();
     return pid;
   }
+  /// What the case of checkpoints in this directory tells.
+  CaseRecord run(Communicator& world, supervisor::Heartbeat& heartbeat, bool keep = false) const {
+    TrainSuite suite;
+    Config config = fakes::config_of(suite, Level::quick);
+    for (const OptionSpec& spec : suite.options()) {
+      if (!spec.default_text.empty()) continue;
+      config.options.set(spec, spec.name == "train.scratch"        ? std::vector{scratch_.string()}
+                               : spec.name == "train.batch"        ? std::vector<std::string>{"1"}
+                               : spec.name == "train.keep" && keep ? std::vector<std::string>{"true"}
+                                                                   : std::vector<std::string>{});
+    }
+    fakes::Bench bench(config);
+    const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
+    const Case& c = *fakes::find(cases, "tiny-checkpoint");
+    EXPECT_EQ(c.parameters.at("path"), scratch_.string()) << "the supervisor asks for it";
+    bench.device.reserve(c.bytes);
+    Context context{{config, bench.topology(), bench.entities(), bench.device, world, world, nullptr},
+                    RandomStream(7, c.path()),
+                    now_s(),
+                    now_s() + 60,
+                    bench.record,
+                    bench.entities().device_of_rank(0)};
+    context.heartbeat = &heartbeat;
+    suite.run(c, context);
+    return bench.record;
+  }
 
   fs::path scratch_;
 };
@@ -90,34 +140,63 @@ class Meeting final : public fakes::SelfCommunicator {
 };
 
 TEST_F(CheckpointFiles, ARankIsAtWorkOnFilesInItsDirectory) {
-  TrainSuite suite;
-  Config config = fakes::config_of(suite, Level::quick);
-  for (const OptionSpec& spec : suite.options()) {
-    if (!spec.default_text.empty()) continue;
-    config.options.set(spec, spec.name == "train.scratch" ? std::vector{scratch_.string()}
-                             : spec.name == "train.batch" ? std::vector<std::string>{"1"}
-                                                          : std::vector<std::string>{});
-  }
-  fakes::Bench bench(config);
-  const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
-  const Case& c = *fakes::find(cases, "tiny-checkpoint");
-  EXPECT_EQ(c.parameters.at("path"), scratch_.string()) << "the supervisor asks for it";
-  bench.device.reserve(c.bytes);
   supervisor::Heartbeat heartbeat;
   Meeting world(heartbeat);
-  Context context{{config, bench.topology(), bench.entities(), bench.device, world, world, nullptr},
-                  RandomStream(7, c.path()),
-                  now_s(),
-                  now_s() + 60,
-                  bench.record,
-                  bench.entities().device_of_rank(0)};
-  context.heartbeat = &heartbeat;
-  suite.run(c, context);
-  EXPECT_EQ(bench.record.state_, results::CaseState::pass) << bench.record.reason_;
+  const CaseRecord record = run(world, heartbeat);
+  EXPECT_EQ(record.state_, results::CaseState::pass) << record.reason_;
   EXPECT_GE(world.at_files(), 3);
   EXPECT_EQ(heartbeat.call, supervisor::Call::none);
   EXPECT_GE(heartbeat.calls, 3U * 4) << "writes, sync, reads";
   EXPECT_EQ(entries(), 0U);
+}
+
+TEST_F(CheckpointFiles, AllRanksTogetherAreTimedAsEachIs) {
+  supervisor::Heartbeat heartbeat;
+  Meeting world(heartbeat);
+  const auto values = run(world, heartbeat).rows_.at(0).values;
+  for (const std::string direction : {"write", "read"}) {
+    const std::string kind = values.contains(direction) ? "" : "_cached";
+    EXPECT_EQ(values.at(direction + "_all" + kind), values.at(direction + kind)) << "of one rank";
+  }
+}
+
+TEST_F(CheckpointFiles, AFileSystemWithTooLittleRoomIsRefused) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  supervisor::Heartbeat heartbeat;
+  Meeting world(heartbeat);
+  const Space before = told_space;
+  const auto refused = [&](const Space& space, bool keep = false) -> std::string {
+    told_space = space;
+    try {
+      run(world, heartbeat, keep);
+      return "";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::resource);
+      return e.what();
+    }
+  };
+  const std::string why = refused({200 * gib, 20 * gib + (1 << 20)});
+  EXPECT_NE(why.find("--train.scratch: " + scratch_.string() + ": 20"), std::string::npos) << why;
+  EXPECT_NE(why.find("of 200 GiB are free, 20 GiB must stay so"), std::string::npos) << why;
+  EXPECT_NE(why.find("checkpoints, which need "), std::string::npos) << why;
+  EXPECT_EQ(entries(), 0U);
+  EXPECT_EQ(refused({200 * gib, 20 * gib + (1 << 20)}, true), why);
+  EXPECT_EQ(entries(), 0U) << "--train.keep leaves checkpoints, not a directory without any";
+  EXPECT_EQ(refused({200 * gib, 21 * gib}), "");
+  EXPECT_EQ(refused({0, 0}), "") << "it tells no size";
+  told_space = before;
+}
+
+TEST(TrainSpace, CheckpointsAndTheReserveFitExactlyOrNot) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  const Space before = told_space;
+  told_space = {1000 * gib, 163 * gib};
+  EXPECT_NO_THROW(require_space("/", 63 * gib));
+  EXPECT_THROW(require_space("/", 63 * gib + 4096), Error);
+  told_flags = ST_RDONLY;
+  EXPECT_NO_THROW(require_space("/", 63 * gib + 4096)) << "what is created there tells that it is read-only";
+  told_flags = 0;
+  told_space = before;
 }
 
 }  // namespace
