@@ -27,6 +27,8 @@ class DeviceBackend {
   /// As in --device, as Device::kind() of its devices, and in files.
   virtual std::string_view name() const noexcept = 0;
   virtual bool built() const noexcept = 0;
+  /// Of its GPUs on the PCI bus, as sysfs writes it ("0x10de"); empty where it is not known.
+  virtual std::string_view pci_vendor() const noexcept { return {}; }
   /// For `assay list`: versions and architectures, or why it is not built.
   virtual std::string description() const = 0;
   /// The GPUs that this process sees, in the runtime's order. When there are none, `why` says the reason. Of

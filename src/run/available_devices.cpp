@@ -15,6 +15,7 @@ namespace {
 AvailableDevices devices_of(const DeviceBackend& backend) {
   AvailableDevices devices;
   devices.backend = backend.name();
+  devices.pci_vendor = backend.pci_vendor();
   try {
     std::string why;
     for (const VisibleGpu& gpu : backend.visible(why, &devices.lost_gpus))

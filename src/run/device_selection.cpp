@@ -33,13 +33,15 @@ void drop(VisibleGpus& gpus, const Unwanted& unwanted) {
 
 }  // namespace
 
-DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
+DeviceSelector::DeviceSelector(MpiSession& mpi, const Config& config, std::vector<int> members,
                                std::vector<AvailableDevices> available)
-    : launch_(launch), config_(config), members_(std::move(members)), asked_(members_.size()) {
-  OfferedDevices own{host_name(), own_quota_cores(), has_gpu_on_bus("/sys"), {}};
+    : launch_(mpi.launch()), config_(config), members_(std::move(members)), asked_(members_.size()) {
+  OfferedDevices own{host_name(), own_quota_cores(), {}};
   for (const AvailableDevices& devices : available)
-    own.available.push_back({devices.visible_gpus, devices.lost_gpus});
-  const auto offered = offered_devices(launch.all_gather_text(to_text(own)), members_);
+    own.available.push_back(
+        {devices.visible_gpus, devices.lost_gpus, has_gpu_on_bus("/sys", devices.pci_vendor)});
+  own.leader = std::stoi(mpi.split_node()->broadcast_text(std::to_string(launch_.rank()), 0));
+  const auto offered = offered_devices(launch_.all_gather_text(to_text(own)), members_);
   std::vector<std::vector<bool>> seen;
   for (const OfferedDevices& one : offered) {
     seen.emplace_back();
@@ -48,15 +50,16 @@ DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::
   }
   const std::size_t agreed = agreed_backend(seen);
   if (!available.empty()) devices_ = std::move(available[agreed]);
+  hosts_ = distinct_hosts(offered);
   std::set<std::string> said;
-  for (const OfferedDevices& one : offered) {
-    hosts_.push_back(one.host);
-    if (one.on_bus) on_bus_.insert(one.host);
+  for (std::size_t i = 0; i < offered.size(); ++i) {
     visible_.emplace_back();
-    if (one.available.empty()) continue;
-    visible_.back() = one.available.at(agreed).gpus;
-    for (const std::string& text : one.available.at(agreed).lost)
-      if (said.insert(one.host + text).second) note(one.host, "fail", "missing", text);
+    if (offered[i].available.empty()) continue;
+    const auto& devices = offered[i].available.at(agreed);
+    visible_.back() = devices.gpus;
+    if (devices.on_bus) on_bus_.insert(hosts_[i]);
+    for (const std::string& text : devices.lost)
+      if (said.insert(hosts_[i] + text).second) note(hosts_[i], "fail", "missing", text);
   }
   if (config.level == Level::smoke) leave_out_starved(offered);
 }
@@ -64,8 +67,8 @@ DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::
 /// Not all of them: then there is no other node whose time they take.
 void DeviceSelector::leave_out_starved(const std::vector<OfferedDevices>& offered) {
   std::map<std::string, double> cores;  // by host, of each rank
-  for (const OfferedDevices& one : offered)
-    if (!std::isnan(one.quota_cores)) cores[one.host] = one.quota_cores;
+  for (std::size_t i = 0; i < offered.size(); ++i)
+    if (!std::isnan(offered[i].quota_cores)) cores[hosts_[i]] = offered[i].quota_cores;
   std::map<std::string, double> ranks;
   for (const std::string& host : hosts_) ++ranks[host];
   for (auto& [host, share] : cores) share /= ranks[host];
@@ -178,7 +181,9 @@ DeviceSelection DeviceSelector::select() {
   selection.kind = choice_.kind;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (choice_.takes_part[i]) selection.members.push_back(members_[i]);
-    if (members_[i] == launch_.rank()) selection.gpu = choice_.gpu[i];
+    if (members_[i] != launch_.rank()) continue;
+    selection.host = hosts_[i];
+    selection.gpu = choice_.gpu[i];
   }
   if (!selection.gpu.empty()) selection.look = look_;
   selection.parts_of_nodes = selection.members.size() != asked_;

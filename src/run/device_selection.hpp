@@ -28,6 +28,7 @@ struct GpuLook {
 /// The devices of this process (not of the node) beside the CPUs, of one backend.
 struct AvailableDevices {
   std::string backend;                    ///< empty: none is available
+  std::string pci_vendor;                 ///< DeviceBackend::pci_vendor
   std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the runtime
   std::vector<std::string> lost_gpus;     ///< GPUs that the runtime counts and cannot describe, a line each
   /// A first look at a GPU that was chosen: makes this process one of its users. Throws Error(resource) when
@@ -38,6 +39,7 @@ struct AvailableDevices {
 /// The agreed answer, as one rank needs it.
 struct DeviceSelection {
   std::string kind = "host";              ///< or the backend
+  std::string host;                       ///< of this rank, told apart from others of its name
   std::string gpu;                        ///< of this rank, by UUID
   std::vector<std::string> visible_gpus;  ///< of this rank
   std::vector<int> members;               ///< ranks of the launch that take part, ascending
@@ -59,7 +61,7 @@ struct DeviceSelection {
 class DeviceSelector {
  public:
   /// `members` are those that --only and --exclude leave. `available`: of the same backends on all ranks.
-  DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
+  DeviceSelector(MpiSession& mpi, const Config& config, std::vector<int> members,
                  std::vector<AvailableDevices> available);
 
   /// Throws Error(usage), or Error(device) when no GPU at all can be used.
@@ -81,8 +83,8 @@ class DeviceSelector {
 
   Communicator& launch_;
   const Config& config_;
-  std::vector<int> members_;  ///< those that are left, and by their place here:
-  std::vector<std::string> hosts_;
+  std::vector<int> members_;          ///< those that are left, and by their place here:
+  std::vector<std::string> hosts_;    ///< one name for each node
   std::vector<VisibleGpus> visible_;  ///< without failed ones
   std::set<std::string> on_bus_;      ///< hosts with a GPU on the PCI bus
   std::size_t asked_;                 ///< members before any was left out

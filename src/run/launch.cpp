@@ -144,6 +144,7 @@ Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::u
   together(world, [&] {
     if (job.node->rank() != 0) return;
     Node found = probe_node();
+    if (!devices.host.empty()) found.hostname = devices.host;  // findings of the devices name it so
     job.nvml = probe_gpus(found);
     listed = found.gpu_uuids;
     description = to_json(found).dump();

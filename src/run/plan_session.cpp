@@ -23,8 +23,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   try {
     agree_software(mpi.world(), config);
     const DeviceSelection devices =
-        DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), available_devices(config))
-            .select();
+        DeviceSelector(mpi, config, select_ranks(mpi.launch(), config), available_devices(config)).select();
     auto node = keep_members(mpi, devices);
     if (!node) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));

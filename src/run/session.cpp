@@ -298,7 +298,7 @@ std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
                                 const std::vector<std::unique_ptr<Suite>>& suites,
                                 supervisor::WorkerLink& link) {
   Communicator& launch = mpi.launch();
-  DeviceSelector devices(launch, config, select_ranks(launch, config), available_devices(config));
+  DeviceSelector devices(mpi, config, select_ranks(launch, config), available_devices(config));
   for (;;) {
     link.enter(supervisor::Phase::discovery);
     DeviceSelection selection = devices.select();

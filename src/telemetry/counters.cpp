@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -53,6 +54,35 @@ std::string slot_of_label(const std::vector<Dimm>& dimms, const std::string& lab
     if (!dimm.slot.empty() && label == dimm.slot) return dimm.slot;
   }
   return {};
+}
+
+/// A memory module of /sys/devices/system/edac, or a rank of one where the driver counts by chip select
+/// (AMD).
+struct EdacPart {
+  std::string name;  ///< mc0/dimm2, mc0/rank2
+  std::string directory;
+  std::string label;  ///< empty where the driver gives none, or several parts the same
+  std::string slot;   ///< of the module that the label means; empty: unknown
+};
+
+std::vector<EdacPart> edac_parts(const std::string& base, const std::vector<std::string>& controllers,
+                                 const std::vector<Dimm>& dimms) {
+  std::vector<EdacPart> parts;
+  std::map<std::string, int> labels;
+  for (const std::string& controller : controllers)
+    for (const char* kind : {"dimm", "rank"})
+      for (const std::string& entry : sysfs::numbered(base + "/" + controller, kind)) {
+        EdacPart part;
+        part.name.append(controller).append("/").append(entry);
+        part.directory = base + "/" + part.name;
+        part.label = sysfs::line(part.directory + "/dimm_label");
+        part.slot = slot_of_label(dimms, part.label);
+        ++labels[part.label];
+        parts.push_back(std::move(part));
+      }
+  for (EdacPart& part : parts)
+    if (labels[part.label] > 1) part.label.clear();
+  return parts;
 }
 
 /// The kernel hands on PortCounters of the InfiniBand specification, whose fields have 4 to 32 bits and stay
@@ -154,25 +184,24 @@ void CounterSet::add_edac(const std::string& node_name, const std::string& root)
   if (controllers.empty()) return;
   const std::vector<Dimm> dimms =
       parse_smbios(read_text(root + "/sys/firmware/dmi/tables/DMI").value_or("")).dimms;
+  const auto parts = edac_parts(base, controllers, dimms);
   for (const auto& [file, counter] : {std::pair{"ce_count", "edac_ce"}, std::pair{"ue_count", "edac_ue"}}) {
     FileReading sum;
-    for (const std::string& controller : controllers) {
-      const std::string directory = base + "/" + controller;
-      sum.paths.push_back(directory + "/" + file);
-      for (const std::string& dimm : sysfs::numbered(directory, "dimm")) {
-        const std::string label = sysfs::line(directory + "/" + dimm + "/dimm_label");
-        const std::string slot = slot_of_label(dimms, label);
-        const std::string path = directory + "/" + dimm + "/dimm_" + file;
-        if (!slot.empty()) {
-          add({"dimm", node_name + "/" + without_blanks(slot), counter, true, path},
-              {Format::integer, "", 1, {path}});
-        } else {
-          const std::string part = label.empty() ? controller + "/" + dimm : without_blanks(label);
-          add({"node", node_name, std::string(counter) + ":" + part, true, path},
-              {Format::integer, "", 1, {path}});
-        }
+    for (const std::string& controller : controllers)
+      sum.paths.push_back(base + "/" + controller + "/" + file);
+    std::map<std::string, FileReading> slots;  // the ranks of a module have one label
+    for (const EdacPart& part : parts) {
+      const std::string path = part.directory + "/dimm_" + file;
+      if (!part.slot.empty()) {
+        slots[part.slot].paths.push_back(path);
+      } else {
+        const std::string name = part.label.empty() ? part.name : without_blanks(part.label);
+        add({"node", node_name, std::string(counter) + ":" + name, true, path},
+            {Format::integer, "", 1, {path}});
       }
     }
+    for (auto& [slot, reading] : slots)
+      add({"dimm", node_name + "/" + without_blanks(slot), counter, true, ""}, std::move(reading));
     add({"node", node_name, counter, true, ""}, std::move(sum));
   }
 }

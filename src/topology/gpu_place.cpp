@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -69,9 +70,10 @@ std::string to_text(const OfferedDevices& offered) {
   Json told = {{"host", offered.host},
                {"available", Json::array()},
                {"quota", offered.quota_cores},
-               {"on_bus", offered.on_bus}};
+               {"leader", offered.leader}};
   for (const auto& devices : offered.available)
-    told["available"].push_back({{"gpus", devices.gpus.get()}, {"lost", devices.lost}});
+    told["available"].push_back(
+        {{"gpus", devices.gpus.get()}, {"lost", devices.lost}, {"on_bus", devices.on_bus}});
   return told.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -87,13 +89,42 @@ std::vector<OfferedDevices> offered_devices(const std::vector<std::string>& text
     OfferedDevices& offered = all.emplace_back();
     offered.host = told.at("host");
     offered.quota_cores = quota.is_number() ? quota.get<double>() : unsupported;
-    offered.on_bus = told.at("on_bus");
+    offered.leader = told.at("leader");
     for (const Json& devices : told.at("available")) {
       VisibleGpus gpus = devices.at("gpus").get<std::vector<std::string>>();
-      offered.available.push_back({*known.insert(std::move(gpus)).first, devices.at("lost")});
+      offered.available.push_back(
+          {*known.insert(std::move(gpus)).first, devices.at("lost"), devices.at("on_bus")});
     }
   }
   return all;
+}
+
+std::vector<std::string> distinct_hosts(const std::vector<OfferedDevices>& offered) {
+  struct Known {
+    int leader = 0;
+    std::set<std::string> gpus;
+  };
+  std::map<std::string, std::vector<Known>> nodes;  // by host
+  std::vector<std::string> hosts;
+  hosts.reserve(offered.size());
+  for (const OfferedDevices& one : offered) {
+    std::vector<Known>& known = nodes[one.host];
+    // An MPI library may give each rank of a node a leader of its own. It sees the GPUs of the others.
+    const auto sees = [&](const Known& node) {
+      return std::ranges::any_of(one.available, [&](const auto& devices) {
+        return std::ranges::any_of(devices.gpus.get(),
+                                   [&](const std::string& gpu) { return node.gpus.contains(gpu); });
+      });
+    };
+    auto at = std::ranges::find(known, one.leader, &Known::leader);
+    if (at == known.end()) at = std::ranges::find_if(known, sees);
+    if (at == known.end()) at = known.insert(at, {one.leader, {}});
+    for (const auto& devices : one.available)
+      at->gpus.insert(devices.gpus.get().begin(), devices.gpus.get().end());
+    const auto number = at - known.begin();
+    hosts.push_back(number == 0 ? one.host : one.host + "~" + std::to_string(number + 1));
+  }
+  return hosts;
 }
 
 std::vector<std::string> place_on_gpus(const Visible& visible, bool share) {
@@ -151,10 +182,19 @@ DeviceChoice choose_devices(const std::vector<std::string>& hosts, const std::ve
     if (required)
       throw_usage("--device: " + wish.device + ", but no rank on " + list(without) +
                   " can use a GPU (driver, CUDA_VISIBLE_DEVICES, permissions?)");
+    std::vector<std::string> unused;
+    std::ranges::copy_if(without, std::back_inserter(unused),
+                         [&](const std::string& host) { return on_bus.contains(host); });
     if (with > 0)
       choice.notes.push_back({without.front(), "warn", "uncovered",
                               "GPUs are not measured, for no rank on " + list(without) +
                                   " can use one: all ranks measure with the CPUs"});
+    else if (!unused.empty())
+      choice.notes.push_back({unused.front(), "warn", "uncovered",
+                              "GPUs are on the PCI bus of " + list(unused) +
+                                  ", but no rank can use one: all ranks measure with the CPUs (driver, "
+                                  "CUDA_VISIBLE_DEVICES, job without GPUs? --device host says that this is "
+                                  "meant)"});
     return choice;
   }
   choice.kind = wish.backend;
@@ -177,13 +217,14 @@ DeviceChoice choose_devices(const std::vector<std::string>& hosts, const std::ve
   return choice;
 }
 
-bool has_gpu_on_bus(const std::string& root) {
+bool has_gpu_on_bus(const std::string& root, const std::string& vendor) {
+  if (vendor.empty()) return false;
   std::error_code none;
   for (const auto& device : std::filesystem::directory_iterator(root + "/bus/pci/devices", none)) {
     const std::string kind = read_text((device.path() / "class").string()).value_or(""),
                       maker = read_text((device.path() / "vendor").string()).value_or("");
     const bool fits = kind.starts_with("0x03") || kind.starts_with("0x12");
-    if (fits && (maker.starts_with("0x10de") || maker.starts_with("0x1002"))) return true;
+    if (fits && maker.starts_with(vendor)) return true;
   }
   return false;
 }

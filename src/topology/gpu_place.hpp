@@ -19,16 +19,20 @@ struct OfferedDevices {
   struct OfBackend {
     VisibleGpus gpus;
     std::vector<std::string> lost;  ///< GPUs that the runtime counts and cannot describe, a line each
+    bool on_bus = false;            ///< a GPU of its maker is on the PCI bus
   };
   std::string host;
   double quota_cores = 0;            ///< of its cgroup; NaN: none
-  bool on_bus = false;               ///< a GPU is on the PCI bus
   std::vector<OfBackend> available;  ///< by backend of this build
+  int leader = 0;                    ///< lowest rank of those that share its node's memory, by MPI
 };
 std::string to_text(const OfferedDevices& offered);
 /// Of the ranks `of`; `texts` by rank. Lists that ranks have in common are kept once.
 std::vector<OfferedDevices> offered_devices(const std::vector<std::string>& texts,
                                             const std::vector<int>& of);
+
+/// The node of each rank: the name of its host, of which further nodes get "~2", "~3", ...
+std::vector<std::string> distinct_hosts(const std::vector<OfferedDevices>& offered);
 
 /// The GPU of each local rank by UUID, empty: none is left for it. `visible` has, by local rank, the UUIDs
 /// that the process may use, in its own order (none: it sees no GPU). Ranks that their launcher bound to
@@ -59,15 +63,16 @@ struct DeviceChoice {
   bool on_gpus() const { return kind != "host"; }
 };
 
-/// `hosts` and `visible` by rank, `on_bus`: hosts that have a GPU on their PCI bus, whether it works or not.
+/// `hosts` (distinct_hosts) and `visible` by rank, `on_bus`: hosts that have a GPU on their PCI bus, whether
+/// it works or not.
 /// Where at least half of the hosts have a GPU that a rank can use, the others take no part and are noted.
 /// Pure, so that all ranks come to the same. Throws Error(usage) when a backend is asked for where it cannot
 /// be had.
 DeviceChoice choose_devices(const std::vector<std::string>& hosts, const std::vector<VisibleGpus>& visible,
                             const DeviceWish& wish, const std::set<std::string>& on_bus = {});
 
-/// Whether a device of class display or accelerator of a maker of GPUs for computing is on the PCI bus.
+/// Whether a device of class display or accelerator of `vendor` ("0x10de"; none if empty) is on the PCI bus.
 /// `root`: of sysfs ("/sys").
-bool has_gpu_on_bus(const std::string& root);
+bool has_gpu_on_bus(const std::string& root, const std::string& vendor);
 
 }  // namespace assay

@@ -54,7 +54,7 @@ void node_settings(TableBuilder& t, const Node& n) {
 
 void node_row(TableBuilder& t, const Node& n, int entity, bool gpus) {
   t.row(entity);
-  if (gpus) t.count(column::gpus, n.gpus.size());
+  if (gpus) t.count(column::gpus, n.whole_gpus());
   node_settings(t, n);
   const auto nics = physical_nics(n);
   const auto up = std::count_if(nics.begin(), nics.end(), [](const Nic* nic) { return nic->state == "up"; });
@@ -91,10 +91,15 @@ void cpu_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
 }
 
 void numa_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
+  // Memory behind a CXL link or of a GPU has no CPUs, and hwloc gives it those of the domains next to it.
+  // Their own domain is the first that lists them (Node::numa_of).
+  std::set<int> listed;
   for (const auto& domain : n.numa) {
+    const auto own = std::count_if(domain.cpus.begin(), domain.cpus.end(),
+                                   [&](int cpu) { return listed.insert(cpu).second; });
     t.row(entities.numa(node, domain.os_index));
     t.number("memory_bytes", "B", static_cast<double>(domain.memory_bytes));
-    t.count("pus", domain.cpus.size());
+    t.count("pus", static_cast<std::size_t>(own));
     t.text("cpus_info", format_cpu_list(domain.cpus));
   }
 }
@@ -320,7 +325,9 @@ std::string performance_options(const std::string& kernel_cmdline) {
 
 std::vector<const Nic*> physical_nics(const Node& node) {
   std::set<std::string> riding;
-  for (const auto& nic : node.nics) riding.insert(nic.netdev);
+  // A port in software (Soft-RoCE) is not listed: the NIC that it sends through is.
+  for (const auto& nic : node.nics)
+    if (!nic.virtual_device) riding.insert(nic.netdev);
   std::vector<const Nic*> found;
   for (const auto& nic : node.nics) {
     if (!nic.virtual_device && nic.kind != "loopback" && !riding.contains(nic.name)) found.push_back(&nic);

@@ -40,12 +40,6 @@ void compare_count(Findings& out, std::int64_t found, std::int64_t expected, con
           node);
 }
 
-std::int64_t whole_gpus(const Node& n) {
-  std::int64_t count = 0;
-  for (std::size_t gpu = 0; gpu < n.gpus.size(); ++gpu) count += n.is_slice(gpu) ? 0 : 1;
-  return count;
-}
-
 void check_expectations(Findings& out, const Topology& t, const LaunchExpectations& expect) {
   compare_count(out, static_cast<std::int64_t>(t.nodes.size()), expect.nodes, "node", "the launch has ", -1);
   compare_count(out, t.size(), expect.ranks, "rank", "the launch has ", -1);
@@ -54,8 +48,8 @@ void check_expectations(Findings& out, const Topology& t, const LaunchExpectatio
     // GPUs are parts of the machine, of which one too few is a fault of its node; host devices are as many as
     // were launched.
     if (t.measures_gpus())
-      compare_count(out, whole_gpus(t.nodes[n]), expect.devices, "GPU", t.nodes[n].hostname + ": ", node,
-                    "fail");
+      compare_count(out, static_cast<std::int64_t>(t.nodes[n].whole_gpus()), expect.devices, "GPU",
+                    t.nodes[n].hostname + ": ", node, "fail");
     else
       compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device",
                     t.nodes[n].hostname + ": ", node);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "topology/gpu_bounds.hpp"
+#include "topology/inventory_tables.hpp"
 
 namespace assay {
 namespace {
@@ -60,20 +61,18 @@ struct NearNics {
 
 NearNics near_nics(const Node& node, const Gpu& gpu) {
   NearNics near;
-  std::set<std::string> riding;  // the network interface on a port is that port
-  for (const Nic& nic : node.nics) riding.insert(nic.netdev);
+  const auto is_fabric = [](const Nic* nic) { return nic->kind == "infiniband" || nic->kind == "roce"; };
+  // The network interface on a port is that port, and a virtual function of it has no rate of its own.
+  const auto nics = physical_nics(node);
   for (const PciLink& link : node.pci_links) {
     if (link.address != gpu.pci) continue;
     for (const bool fabric : {true, false}) {
-      for (const Nic& nic : node.nics)
-        if ((nic.kind == "infiniband" || nic.kind == "roce") == fabric && nic.state == "up" &&
-            nic.rate_bytes_per_s > 0 && !riding.contains(nic.name) &&
-            std::find(link.near_nics.begin(), link.near_nics.end(), nic.name) != link.near_nics.end())
-          near.nics.push_back(&nic);
+      for (const Nic* nic : nics)
+        if (is_fabric(nic) == fabric && nic->state == "up" && nic->rate_bytes_per_s > 0 &&
+            std::find(link.near_nics.begin(), link.near_nics.end(), nic->name) != link.near_nics.end())
+          near.nics.push_back(nic);
       if (near.nics.empty()) continue;
-      const auto ports = std::count_if(node.nics.begin(), node.nics.end(), [&](const Nic& nic) {
-        return (nic.kind == "infiniband" || nic.kind == "roce") && !riding.contains(nic.name);
-      });
+      const auto ports = std::count_if(nics.begin(), nics.end(), is_fabric);
       near.certain = fabric && near.nics.size() == 1 && (link.near_by == "pci" || ports == 1);
       break;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 
@@ -70,6 +71,12 @@ int Node::gpu_of(const std::string& uuid) const noexcept {
 
 bool Node::is_slice(std::size_t gpu) const { return gpu_uuid(gpu).starts_with("MIG"); }
 
+std::size_t Node::whole_gpus() const {
+  std::size_t count = 0;
+  for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) count += is_slice(gpu) ? 0 : 1;
+  return count;
+}
+
 bool Node::unseen_by_nvml(std::size_t gpu) const {
   return gpus[gpu].name.empty() && gpus[gpu].pci.empty() && !is_slice(gpu);
 }
@@ -87,11 +94,18 @@ std::uint64_t Node::llc_bytes_of(const std::vector<int>& cpus) const noexcept {
 }
 
 std::uint64_t Node::llc_bytes_total() const noexcept {
-  std::vector<int> all;
-  for (const auto& cache : caches) all.insert(all.end(), cache.cpus.begin(), cache.cpus.end());
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return llc_bytes_of(all);
+  // Each rank that leads a node asks all nodes: one pass over the caches, no search for each CPU.
+  std::vector<const Cache*> last;  // by CPU
+  for (const Cache& cache : caches)
+    for (const int cpu : cache.cpus) {
+      const auto at = static_cast<std::size_t>(cpu);
+      if (at >= last.size()) last.resize(at + 1);
+      if (last[at] == nullptr || cache.level > last[at]->level) last[at] = &cache;
+    }
+  std::uint64_t bytes = 0;
+  for (const Cache* cache : std::set<const Cache*>(last.begin(), last.end()))
+    if (cache != nullptr) bytes += cache->bytes;
+  return bytes;
 }
 
 int Node::numa_of(const std::vector<int>& cpus) const noexcept {

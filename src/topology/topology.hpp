@@ -122,6 +122,7 @@ struct Node {
   std::string gpu_serial(std::size_t gpu) const;
   int gpu_of(const std::string& uuid) const noexcept;  ///< index into gpus; -1: none
   bool is_slice(std::size_t gpu) const;                ///< of a GPU in MIG mode, which is listed, too
+  std::size_t whole_gpus() const;                      ///< those of gpus that are no slices
   /// Known from a rank that may use it alone, and no part of a GPU that NVML describes.
   bool unseen_by_nvml(std::size_t gpu) const;
   std::uint64_t llc_bytes_total() const noexcept;  ///< sum of last-level caches

@@ -130,7 +130,7 @@ std::vector<std::string> offered(int nodes) {
     std::vector<std::string> uuids;
     for (int i = 0; i < local_ranks; ++i) uuids.push_back(gpu_uuid(node, i));
     texts.insert(texts.end(), local_ranks,
-                 to_text(OfferedDevices{node_name(node), unsupported, true, {{uuids, {}}}}));
+                 to_text(OfferedDevices{node_name(node), unsupported, {{uuids, {}, true}}}));
   }
   return texts;
 }

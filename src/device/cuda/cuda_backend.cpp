@@ -74,6 +74,7 @@ class Backend final : public DeviceBackend {
  public:
   std::string_view name() const noexcept override { return "cuda"; }
   bool built() const noexcept override { return true; }
+  std::string_view pci_vendor() const noexcept override { return "0x10de"; }
   std::string description() const override {
     return "CUDA " ASSAY_CUDA_VERSION " for " ASSAY_CUDA_ARCHITECTURES;
   }

@@ -104,6 +104,35 @@ TEST(Counters, EdacByControllerAndModule) {
   EXPECT_THAT(set.unsupported_families(), Not(Contains("edac")));
 }
 
+/// AMD's driver counts by chip select: the parts of a controller are ranks of modules.
+TEST(Counters, EdacByRank) {
+  Tree tree;
+  const std::string mc = "/sys/devices/system/edac/mc/mc0/";
+  tree.file(mc + "ce_count", "15\n").file(mc + "ue_count", "0\n");
+  const auto rank = [&](int number, const char* label, int corrected) {
+    const std::string directory = mc + "rank" + std::to_string(number) + "/";
+    tree.file(directory + "dimm_label", std::string(label) + "\n")
+        .file(directory + "dimm_ce_count", std::to_string(corrected) + "\n")
+        .file(directory + "dimm_ue_count", "0\n");
+  };
+  rank(0, "mc#0csrow#0channel#0", 1);
+  rank(1, "P0 CHANNEL A", 2);
+  rank(2, "P0 CHANNEL A", 3);
+  rank(3, "", 4);
+  rank(4, "twice", 0);
+  rank(10, "twice", 5);
+  tree.file("/sys/firmware/dmi/tables/DMI", testing::smbios_module({"P0 CHANNEL A", ""}));
+  CounterSet set = CounterSet::probe("n", tree.root());
+  const auto values = set.read();
+  EXPECT_EQ(values[at(set, "n", "edac_ce")], 15);
+  EXPECT_EQ(values[at(set, "n", "edac_ce:mc#0csrow#0channel#0")], 1);
+  EXPECT_EQ(values[at(set, "n/P0_CHANNEL_A", "edac_ce")], 5) << "both ranks of the module";
+  EXPECT_EQ(values[at(set, "n/P0_CHANNEL_A", "edac_ue")], 0);
+  EXPECT_EQ(values[at(set, "n", "edac_ce:mc0/rank3")], 4);
+  EXPECT_EQ(values[at(set, "n", "edac_ce:mc0/rank4")], 0) << "a label of two parts names neither";
+  EXPECT_EQ(values[at(set, "n", "edac_ce:mc0/rank10")], 5);
+}
+
 TEST(Counters, ACounterThatDisappearsReadsNan) {
   Tree tree;
   tree.file("/sys/devices/system/edac/mc/mc0/ce_count", "3\n")

@@ -157,6 +157,33 @@ TEST(LinkBounds, NodesHaveTheSlowerOfPcieAndTheNicNextToTheGpu) {
   EXPECT_FALSE(bound().known());
 }
 
+/// SR-IOV lists each virtual function as a port with the rate of the cable.
+TEST(LinkBounds, VirtualFunctionsAreNoNicsMore) {
+  auto topology = cluster(2, 1);
+  for (Node& node : topology.nodes) {
+    Nic function = node.nics[0];
+    function.name = "mlx5_2:1", function.virtual_device = true;
+    node.nics.edit().push_back(function);
+    node.pci_links.edit()[0].near_nics.push_back(function.name);
+    node.pci_links.edit()[0].near_by = "numa";
+  }
+  const GpuBound bound = pair_bound(topology, LinkUse::message, 0, 1);
+  EXPECT_DOUBLE_EQ(bound.rate, 50e9);
+  EXPECT_EQ(bound.floor, bounded::network_message.floor) << "the only port";
+}
+
+TEST(LinkBounds, ASoftwarePortHidesNoNic) {
+  auto topology = cluster(2, 1);
+  for (Node& node : topology.nodes) {
+    Nic port = node.nics[0];
+    port.name = "rxe0:1", port.kind = "roce", port.netdev = "eth0", port.virtual_device = true;
+    node.nics.edit()[0].name = "eth0", node.nics.edit()[0].kind = "ethernet";
+    node.nics.edit().push_back(port);
+    node.pci_links.edit()[0].near_nics = {"eth0"};
+  }
+  EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::message, 0, 1).rate, 50e9);
+}
+
 TEST(LinkBounds, CollectivesHaveTheLinksOfAGpuOrTheNicsOfANode) {
   auto topology = cluster(2, 4);
   EXPECT_DOUBLE_EQ(collective_bound(topology, {0, 1, 2, 3}).rate, 18 * 26.5625e9);

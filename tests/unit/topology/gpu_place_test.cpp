@@ -80,8 +80,23 @@ TEST(ChooseDevices, AutoStaysWithTheHostWhereMostNodesHaveNone) {
   ASSERT_EQ(choice.notes.size(), 1U);
   EXPECT_THAT(choice.notes[0].text, HasSubstr("no rank on b, c can use one"));
   EXPECT_THAT(choose_devices({"a", "b"}, {{}, {}}, wish("auto")).notes, IsEmpty());
+  EXPECT_THAT(choose_devices({"a"}, {{}}, wish("host"), {"a"}).notes, IsEmpty());
   EXPECT_THAT(choose_devices({"a"}, {{"A"}}, wish("host")).kind, "host");
   EXPECT_THAT(choose_devices({"a"}, {{"A"}}, {"auto", false, ""}).kind, "host");
+}
+
+/// All ranks measured the CPUs of nodes with GPUs, and nothing was said.
+TEST(ChooseDevices, GpusOnTheBusThatNoRankCanUseAreTold) {
+  const auto choice = choose_devices({"a", "b", "c", "c"}, {{}, {}, {}, {}}, wish("auto"), {"b", "c"});
+  EXPECT_EQ(choice.kind, "host");
+  EXPECT_THAT(choice.takes_part, ElementsAre(true, true, true, true));
+  ASSERT_EQ(choice.notes.size(), 1U);
+  EXPECT_EQ(choice.notes[0].host, "b");
+  EXPECT_EQ(choice.notes[0].severity, "warn");
+  EXPECT_EQ(choice.notes[0].kind, "uncovered") << "inconclusive with --expect-devices";
+  EXPECT_THAT(choice.notes[0].text, HasSubstr("on the PCI bus of b, c, but no rank can use one"));
+  EXPECT_THAT(choose_devices({"a"}, {{}}, {"auto", false, ""}, {"a"}).notes, IsEmpty())
+      << "a build without GPUs";
 }
 
 TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNodes) {
@@ -102,22 +117,51 @@ TEST(OfferedDevices, ListsThatRanksHaveInCommonAreKeptOnce) {
   const VisibleGpus all{"GPU-1", "GPU-2"};
   std::vector<std::string> texts;
   for (const double quota : {unsupported, 0.5, 2.0})
-    texts.push_back(to_text(OfferedDevices{"a", quota, true, {{all, {}}, {{}, {"GPU 1 fell off"}}}}));
-  texts.push_back(to_text(OfferedDevices{"b", unsupported, false, {{{"GPU-3"}, {}}, {}}}));
+    texts.push_back(to_text(OfferedDevices{"a", quota, {{all, {}, true}, {{}, {"GPU 1 fell off"}}}, 7}));
+  texts.push_back(to_text(OfferedDevices{"b", unsupported, {{{"GPU-3"}, {}}, {}}}));
   const auto offered = offered_devices(texts, {0, 2, 3});
   ASSERT_EQ(offered.size(), 3U);
   EXPECT_EQ(offered[1].host, "a");
   EXPECT_EQ(offered[1].quota_cores, 2);
   EXPECT_TRUE(std::isnan(offered[0].quota_cores));
-  EXPECT_TRUE(offered[0].on_bus);
-  EXPECT_FALSE(offered[2].on_bus);
+  EXPECT_TRUE(offered[0].available[0].on_bus);
+  EXPECT_FALSE(offered[0].available[1].on_bus);
+  EXPECT_FALSE(offered[2].available[0].on_bus);
+  EXPECT_EQ(offered[0].leader, 7);
+  EXPECT_EQ(offered[2].leader, 0);
   EXPECT_EQ(offered[0].available[0].gpus, all);
   EXPECT_EQ(&offered[0].available[0].gpus.get(), &offered[1].available[0].gpus.get());
   EXPECT_THAT(offered[0].available[1].lost, ElementsAre("GPU 1 fell off"));
   EXPECT_THAT(offered[2].available[0].gpus.get(), ElementsAre("GPU-3"));
 }
 
-TEST(GpuOnBus, IsADisplayOrAcceleratorOfAMakerOfGpus) {
+/// c1.rack1 and c1.rack2: the GPUs of one node were looked for among those of the other.
+TEST(OfferedDevices, NodesOfOneHostNameAreToldApart) {
+  std::vector<OfferedDevices> offered(5);
+  for (OfferedDevices& one : offered) one.host = "c1";
+  offered[1].leader = offered[3].leader = 1;
+  offered[2].leader = 2;
+  offered[4].host = "c2", offered[4].leader = 1;
+  const auto hosts = distinct_hosts(offered);
+  EXPECT_THAT(hosts, ElementsAre("c1", "c1~2", "c1~3", "c1~2", "c2"));
+  const auto choice = choose_devices(hosts, {{"A"}, {}, {"C"}, {}, {"D"}}, wish("auto"), {"c1~2"});
+  EXPECT_THAT(choice.gpu, ElementsAre("A", "", "C", "", "D"));
+  ASSERT_EQ(choice.notes.size(), 1U);
+  EXPECT_EQ(choice.notes[0].severity, "fail") << "as one node of five ranks it had idle ranks";
+  EXPECT_THAT(choice.notes[0].text, HasSubstr("c1~2: no rank can use a GPU, though one is on the PCI bus"));
+}
+
+TEST(OfferedDevices, RanksThatSeeTheSameGpusAreOfOneNode) {
+  std::vector<OfferedDevices> offered(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    OfferedDevices& one = offered[static_cast<std::size_t>(rank)];
+    one.host = "c1", one.leader = rank;
+    one.available = {{{rank < 2 ? std::vector<std::string>{"A", "B"} : std::vector<std::string>{"C"}}, {}}};
+  }
+  EXPECT_THAT(distinct_hosts(offered), ElementsAre("c1", "c1", "c1~2", "c1~2"));
+}
+
+TEST(GpuOnBus, IsADisplayOrAcceleratorOfTheMakerThatTheBackendUses) {
   const TemporaryFolder folder;
   const std::string root = folder.path().string();
   const auto device = [&](const std::string& address, const std::string& kind, const std::string& maker) {
@@ -126,12 +170,14 @@ TEST(GpuOnBus, IsADisplayOrAcceleratorOfAMakerOfGpus) {
     std::ofstream(at / "class") << kind << "\n";
     std::ofstream(at / "vendor") << maker << "\n";
   };
-  EXPECT_FALSE(has_gpu_on_bus(root));
+  EXPECT_FALSE(has_gpu_on_bus(root, "0x10de"));
   device("0000:00:01.0", "0x030000", "0x1a03");  // a management controller
   device("0000:00:02.0", "0x040300", "0x10de");  // sound of a GPU
-  EXPECT_FALSE(has_gpu_on_bus(root));
+  device("0000:00:03.0", "0x030000", "0x1002");  // a display adapter of a maker that CUDA cannot use
+  EXPECT_FALSE(has_gpu_on_bus(root, "0x10de"));
   device("0000:17:00.0", "0x030200", "0x10de");
-  EXPECT_TRUE(has_gpu_on_bus(root));
+  EXPECT_TRUE(has_gpu_on_bus(root, "0x10de"));
+  EXPECT_FALSE(has_gpu_on_bus(root, "")) << "of an unknown maker";
 }
 
 Node made_node(const std::string& name, int gpus) {
@@ -224,6 +270,8 @@ TEST(GpuTopology, WhatNvmlDoesNotKnowIsAddedFromTheRanks) {
   ASSERT_EQ(t.nodes[0].gpus.size(), 3U);
   EXPECT_EQ(t.nodes[0].gpu_uuid(1), "MIG-1");
   EXPECT_EQ(t.ranks[0].gpu, 1);
+  EXPECT_THAT(inventory_tables(t, EntityTable(t)).at("node").number.at("gpus"), ElementsAre(1))
+      << "slices are no GPUs more";
 }
 
 std::vector<std::string> told(const Topology& t, const LaunchExpectations& expect = {}) {

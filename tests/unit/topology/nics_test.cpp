@@ -64,6 +64,20 @@ TEST(Nics, RocePortAndItsInterfaceAreOneCable) {
   EXPECT_EQ(physical_nics(node)[0]->name, "mlx5_0:1");
 }
 
+/// Neither the port in software nor the NIC that it sends through was listed.
+TEST(Nics, SoftRoceHidesNoNic) {
+  Tree tree;
+  testing::add_ethernet(tree, "eth0", "18", 25000);
+  const std::string port = "/sys/class/infiniband/rxe0/ports/1";
+  tree.file(port + "/link_layer", "Ethernet\n").file(port + "/state", "4: ACTIVE\n");
+  tree.file(port + "/gid_attrs/ndevs/0", "eth0\n");
+  const Node node = probe_node(tree.root());
+  EXPECT_EQ(find(node, "rxe0:1").netdev, "eth0");
+  EXPECT_TRUE(find(node, "rxe0:1").virtual_device);
+  ASSERT_EQ(physical_nics(node).size(), 1U);
+  EXPECT_EQ(physical_nics(node)[0]->name, "eth0");
+}
+
 TEST(Nics, EthernetOnlyWithVirtualInterfaces) {
   Tree tree;
   testing::add_ethernet(tree, "eno1", "18", 25000);
