@@ -80,8 +80,7 @@ class BaselineJudge {
         continue;
       }
       const auto& reference = *at->second;
-      if (held.empty() && reference.range > log_deficit(constants::peers_note_deficit))
-        disagree_.push_back(&reference);
+      if (reference.range > log_deficit(constants::peers_note_deficit)) disagree_.insert(&reference);
       held.push_back(&now_.part(score.part));
       const double own = std::isnan(score.standard_error) ? results::not_taken : score.standard_error;
       const double reference_error =
@@ -99,9 +98,16 @@ class BaselineJudge {
     mark_references(j_, s, held, Reference::baseline);
     std::vector<Claimed> all;
     for (const auto& l : low) all.push_back(claimed(s, l, low.size()));
-    if (held.size() < constants::population_min || 2 * low.size() <= held.size() || low.size() < 2)
-      return single(s, all);
-    spread_retests(s, all);
+    const auto are_most = [&] {
+      return held.size() >= constants::population_min && 2 * all.size() > held.size() && all.size() > 1;
+    };
+    if (are_most()) spread_retests(s, all);
+    // What the retest cleared is no member.
+    const auto gone = std::stable_partition(all.begin(), all.end(),
+                                            [](const Claimed& c) { return !c.measured || !is_open(c); });
+    single(s, {gone, all.end()});
+    all.erase(gone, all.end());
+    if (!are_most()) return single(s, all);
     // What is at fault and what is only slower are told apart: a fault of one is none of the others.
     const auto last =
         std::stable_partition(all.begin(), all.end(), [](const Claimed& c) { return c.claim.fault; });
@@ -135,16 +141,14 @@ class BaselineJudge {
     return std::max(log_deficit(constants::delta_warn), 3 * v.spread);
   }
 
+  /// Neither a fault nor surely slower: the retest does not confirm it, or it was noise.
+  static bool is_open(const Claimed& c) {
+    return !c.claim.fault && (c.claim.deficit < least(*c.low.reference) || c.claim.low <= 0);
+  }
+
   Claimed claimed(const SnapshotSeries& s, const Low& l, std::size_t candidates) const {
     const double delta = log_deficit(s.fault_threshold);
-    if (l.deficit <= delta) {
-      Claim c;
-      c.deficit = l.deficit;
-      c.low = l.deficit - constants::interval_z * l.error;
-      c.high = l.deficit + constants::interval_z * l.error;
-      c.n = l.score->n;
-      return {l, c, false};
-    }
+    if (l.deficit <= delta) return {l, claim_of(l.deficit, l.error, l.score->n), false};
     const RetestRate retest = retest_rate(j_, j_.series[s.origin], *l.part, *l.score);
     return {
         l,
@@ -159,13 +163,15 @@ class BaselineJudge {
   }
 
   void single(const SnapshotSeries& s, const std::vector<Claimed>& all) {
-    for (const auto& [l, c, measured] : all) {
-      // Neither a fault nor surely slower: the retest does not confirm it, or it was noise.
-      if (!c.fault && (c.deficit < least(*l.reference) || c.low <= 0)) continue;
+    for (const auto& one : all) {
+      const auto& [l, c, measured] = one;
+      const bool open = is_open(one);
+      if (open && !measured) continue;
       auto f =
           reference_finding(j_, s, *l.part, *l.score, c, l.reference->log_rate, "slow", what(*l.reference));
       f.reference_kind = "baseline";
       f.controls = l.reference->parts;
+      if (open) note_cleared(f, s, *l.score);
       j_.add(std::move(f), l.part->entities);
     }
   }
@@ -175,30 +181,33 @@ class BaselineJudge {
     const bool fault = low.front().claim.fault;
     std::vector<double> deficits, references;
     std::vector<std::int32_t> rows;
-    const Low* worst = &low.front().low;
+    const Claimed* worst = &low.front();
     std::vector<std::string> members;
-    for (const auto& [l, claim, measured] : low) {
-      deficits.push_back(l.deficit);
+    for (const auto& one : low) {
+      const Low& l = one.low;
+      deficits.push_back(one.claim.deficit);
       references.push_back(l.reference->log_rate);
       rows.insert(rows.end(), l.part->entities.begin(), l.part->entities.end());
       members.push_back(l.part->name);
-      if (l.deficit > worst->deficit) worst = &l;
+      if (one.claim.deficit > worst->claim.deficit) worst = &one;
     }
     Claim c;
     c.deficit = median(deficits);
     c.low = c.high = results::not_taken;
     c.fault = fault;
     c.confirmed_by = low.front().claim.confirmed_by;
-    for (const auto& [l, claim, measured] : low) c.n += l.score->n;
-    auto f = reference_finding(j_, s, *worst->part, *worst->score, c, median(references), "slow",
-                               what(*worst->reference));
+    for (const auto& one : low) c.n += one.claim.n;
+    const Part& slowest = *worst->low.part;
+    const std::string held_against = what(*worst->low.reference);
+    auto f =
+        reference_finding(j_, s, slowest, *worst->low.score, c, median(references), "slow", held_against);
     f.reference_kind = "baseline";
     f.level = f.name = "cluster";
     f.id.clear();
     f.members = members;
     f.text = "cluster: " + s.full() + " of " + std::to_string(low.size()) + " of " + std::to_string(of) +
-             " parts is below " + what(*worst->reference) + ", median deficit " + percent(*f.deficit) +
-             ", worst " + worst->part->name + (fault ? "" : ", not confirmed");
+             " parts is below " + held_against + ", median deficit " + percent(*f.deficit) + ", worst " +
+             slowest.name + (fault ? "" : ", not confirmed");
     j_.add(std::move(f), rows);
   }
 
@@ -228,7 +237,9 @@ class BaselineJudge {
     if (disagree_.empty()) return;
     const auto& worst = **std::max_element(disagree_.begin(), disagree_.end(),
                                            [](auto a, auto b) { return a->range < b->range; });
-    const auto others = static_cast<std::int64_t>(disagree_.size()) - 1;
+    std::set<std::string> metrics;  // one may have several strata
+    for (const auto* value : disagree_) metrics.insert(value->metric);
+    const auto others = static_cast<std::int64_t>(metrics.size()) - 1;
     tell("baseline " + baseline_.name + ": its " + std::to_string(worst.parts) + " parts differ by " +
              percent(-std::expm1(-worst.range)) + " in " + worst.metric +
              (others > 0 ? " and in " + count(others, "other metric", "other metrics") : "") +
@@ -272,7 +283,7 @@ class BaselineJudge {
   const Baseline& baseline_;
   std::map<Key, const BaselineValue*> known_;
   std::map<std::string, std::set<std::string>> keys_;
-  std::vector<const BaselineValue*> disagree_;
+  std::set<const BaselineValue*> disagree_;
   std::vector<std::string> other_key_, other_stratum_, unknown_;
   std::vector<Unheld> unheld_;
 };

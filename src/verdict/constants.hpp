@@ -303,7 +303,7 @@ inline constexpr std::size_t shared_end_partners = 2;
 inline constexpr double shared_end_share = 0.75;
 inline constexpr std::size_t shared_end_most = 512;
 
-// Inventory: relative difference up to which numbers are equal (firmware reserves varying amounts of memory).
+// Inventory: relative difference up to which amounts with a unit are equal (firmware reserves some memory).
 inline constexpr double inventory_tolerance = 0.01;
 // Corrected errors of a GPU grow with its size: below these rates per hour, or up to `gpu_few_events`, they
 // are noted only. PCIe replays: DCGM's health check fails at 8 a minute.

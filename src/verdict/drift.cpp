@@ -72,7 +72,7 @@ std::vector<std::vector<double>> lines_of(const Population& p, const results::Ca
       const std::size_t at = e->second * c.samples() + s;
       const bool taken = static_cast<std::int32_t>(s) < c.count[e->second];
       double y = taken ? log_rate(values[at], p.series->better) : unknown;
-      if (clock != nullptr && taken && clocks[at] > 0) y -= p.slope * std::log(clocks[at]);
+      if (clock != nullptr && taken) y = clocks[at] > 0 ? y - p.slope * std::log(clocks[at]) : unknown;
       line.push_back(y);
     }
     lines.push_back(binned(line, constants::drift_stretches));

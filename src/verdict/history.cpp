@@ -199,14 +199,19 @@ void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vec
   }
 }
 
+/// Adds the files that are left out for their injected faults to `injected`.
 std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapshot& now, std::size_t most,
-                             Identities& identities) {
+                             Identities& identities, std::vector<std::string>& injected) {
   std::vector<const Snapshot*> chosen;
   for (const auto& run : earlier) {
     const bool same = !run.source.run_id.empty() && run.source.run_id == now.source.run_id;
     const bool later =
         !run.source.started.empty() && !now.source.started.empty() && run.source.started > now.source.started;
-    if (!same && !later) chosen.push_back(&run);
+    if (same || later) continue;
+    if (run.injected && !now.injected)
+      injected.push_back(run.source.file);
+    else
+      chosen.push_back(&run);
   }
   std::stable_sort(chosen.begin(), chosen.end(),
                    [](const auto* a, const auto* b) { return a->source.started < b->source.started; });
@@ -252,7 +257,7 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
   out.name = name;
   Identities identities;
   const auto ids = identities.of(now);
-  const auto runs = runs_before(earlier, now, options.most_runs, identities);
+  const auto runs = runs_before(earlier, now, options.most_runs, identities, out.injected);
   for (const auto& run : runs) out.runs.push_back(run.snapshot->source);
   out.totals = totals_of(runs, now);
   std::vector<Draft> drafts;

@@ -64,6 +64,7 @@ struct HistoryHeld {
 struct History {
   std::string name;  ///< as given: --history
   std::vector<RunSource> runs;
+  std::vector<std::string> injected;  ///< files that are left out because faults were injected
   std::vector<HistorySeries> series;
   std::vector<HistoryTotal> totals;
 };
@@ -78,8 +79,9 @@ struct HistoryOptions {
 };
 
 /// The runs of `earlier` that are not `now` itself and did not start after it, as the reference of `now`.
-/// Parts are matched by kind and id; a host rank is one only with the same cores, which its id holds. Pure;
-/// O(runs x parts).
+/// Runs with injected faults are the past of such runs only: a rehearsal, or a simulated machine. Parts are
+/// matched by kind and id; a host rank is one only with the same cores, which its id holds. Pure; O(runs x
+/// parts).
 ///
 /// The null is that of all leave-one-out differences x - median(the other runs of the same part), over all
 /// metrics in units of each metric's own scale, with a generalised Pareto tail beyond 99 % (Hosking and

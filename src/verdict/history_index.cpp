@@ -191,13 +191,21 @@ void leave_out_copies(std::vector<Snapshot>& runs) {
   std::erase_if(runs, [&](const Snapshot&) { return copy[i++]; });
 }
 
+namespace {
+
+bool is_folder(const std::string& path) {
+  std::error_code code;
+  return fs::is_directory(path, code) && !path.ends_with(".partial") && !path.ends_with(".partial/");
+}
+
+}  // namespace
+
 std::vector<Snapshot> read_runs(const std::string& path, IndexUse use) {
   std::error_code code;
   const fs::path at(path);
-  const bool partial = path.ends_with(".partial") || path.ends_with(".partial/");
   std::vector<Snapshot> runs;
   if (!fs::exists(at, code)) bad("cannot read " + path + ": No such file or directory");
-  if (fs::is_directory(at, code) && !partial) {
+  if (is_folder(path)) {
     runs = read_folder(at, use);
   } else if (at.filename() == index_name || at.extension() == ".index") {
     runs = read_index(at);
@@ -224,6 +232,8 @@ std::vector<Snapshot> read_run_list(const std::string& list, IndexUse use) {
   std::vector<Snapshot> runs;
   for (const std::string& name : names)
     for (auto& run : read_runs(name, use)) runs.push_back(std::move(run));
+  // Directories may share runs; of files one that is given twice may be a mistake, which the caller tells.
+  if (std::ranges::any_of(names, is_folder)) leave_out_copies(runs);
   order(runs);
   return runs;
 }

@@ -34,7 +34,8 @@ void leave_out_copies(std::vector<Snapshot>& runs);
 /// "a.h5,b.h5" or one name, which may itself hold commas if it exists, as a list without empty names.
 std::vector<std::string> names_of(const std::string& list);
 
-/// The runs of all that `list` names, ordered by their start.
+/// The runs of all that `list` names, ordered by their start. Where a directory is among them, a run that is
+/// there several times counts once.
 std::vector<Snapshot> read_run_list(const std::string& list, IndexUse use);
 
 /// Size and time of change of the file that a snapshot was made from.

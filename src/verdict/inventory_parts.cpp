@@ -39,8 +39,19 @@ bool is_virtual_node(const Judgement& j, std::int32_t node) {
 
 namespace {
 
-bool near(double a, double b) {
-  return a == b || std::abs(a - b) <= constants::inventory_tolerance * std::max(std::abs(a), std::abs(b));
+/// Amounts with a unit, by what their column's name ends in. Other numbers are counts and settings.
+constexpr std::pair<const char*, const char*> amount_units[] = {
+    {"_bytes_per_s", "B/s"}, {"_bytes", "B"}, {"_hz", "Hz"}, {"_w", "W"}};
+
+/// How far equal values of a column differ: a core less than 192 is a core that is gone.
+double tolerance_of(const std::string& column) {
+  const bool amount =
+      std::ranges::any_of(amount_units, [&](const auto& unit) { return ends_with(column, unit.first); });
+  return amount ? constants::inventory_tolerance : 0;
+}
+
+bool near(double a, double b, double tolerance) {
+  return a == b || std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
 }
 
 /// Parts with one value of a column.
@@ -53,8 +64,7 @@ struct ValueGroup {
 /// A number of a column, with the unit that the column's name ends in.
 std::string amount_text(const std::string& column, double value) {
   if (ends_with(column, "_bytes") && value >= 0) return format_bytes(static_cast<std::uint64_t>(value));
-  for (const auto& [ending, unit] :
-       {std::pair("_bytes_per_s", "B/s"), std::pair("_hz", "Hz"), std::pair("_w", "W")})
+  for (const auto& [ending, unit] : amount_units)
     if (ends_with(column, ending)) return format_quantity(value, unit);
   return number_text(value);
 }
@@ -62,12 +72,12 @@ std::string amount_text(const std::string& column, double value) {
 using Sorted = std::vector<std::pair<double, std::int32_t>>;
 
 /// From and to of those near the one at `of`.
-std::pair<std::size_t, std::size_t> near_ones(const Sorted& sorted, std::size_t of) {
+std::pair<std::size_t, std::size_t> near_ones(const Sorted& sorted, std::size_t of, double tolerance) {
   const auto is_below = [&](const auto& one) {
-    return one.first < sorted[of].first && !near(one.first, sorted[of].first);
+    return one.first < sorted[of].first && !near(one.first, sorted[of].first, tolerance);
   };
   const auto is_near = [&](const auto& one) {
-    return one.first <= sorted[of].first || near(one.first, sorted[of].first);
+    return one.first <= sorted[of].first || near(one.first, sorted[of].first, tolerance);
   };
   return {
       static_cast<std::size_t>(std::partition_point(sorted.begin(), sorted.end(), is_below) - sorted.begin()),
@@ -75,10 +85,11 @@ std::pair<std::size_t, std::size_t> near_ones(const Sorted& sorted, std::size_t 
 }
 
 /// The middle of the largest stretch of values near one of them: what most have.
-std::size_t usual_of(const Sorted& sorted) {
+std::size_t usual_of(const Sorted& sorted, double tolerance) {
   std::pair<std::size_t, std::size_t> most{0, 0};
   for (std::size_t i = 0; i < sorted.size(); ++i)
-    if (const auto own = near_ones(sorted, i); own.second - own.first > most.second - most.first) most = own;
+    if (const auto own = near_ones(sorted, i, tolerance); own.second - own.first > most.second - most.first)
+      most = own;
   return most.first + (most.second - most.first) / 2;
 }
 
@@ -91,13 +102,15 @@ std::vector<ValueGroup> value_groups(const std::string& column, const std::vecto
   std::sort(sorted.begin(), sorted.end());
   std::vector<ValueGroup> groups;
   if (sorted.empty()) return groups;
-  const std::size_t middle = usual_of(sorted);
-  const auto [first, last] = near_ones(sorted, middle);
+  const double tolerance = tolerance_of(column);
+  const std::size_t middle = usual_of(sorted, tolerance);
+  const auto [first, last] = near_ones(sorted, middle, tolerance);
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const auto& [value, row] = sorted[i];
     const bool usual = i >= first && i < last;
     const double number = usual ? sorted[middle].first : value;
-    if (groups.empty() || i == first || i == last || (!usual && !near(groups.back().number, value)))
+    if (groups.empty() || i == first || i == last ||
+        (!usual && !near(groups.back().number, value, tolerance)))
       groups.push_back({amount_text(column, number), number, {}});
     groups.back().rows.push_back(row);
   }

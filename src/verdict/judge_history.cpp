@@ -76,6 +76,7 @@ class HistoryJudge {
       else if (std::ranges::any_of(base, [](float b) { return !std::isnan(b); }))
         ++held;
     }
+    tell_injected();
     tell_parts_without_past(parts.size() - with_past.size(), parts.size());
     if (unknown == 0 && (held > 0 || !parts.empty())) return;
     auto f = j_.about(-1, "INFO", "fact", "uncovered");
@@ -91,6 +92,15 @@ class HistoryJudge {
   }
 
  private:
+  void tell_injected() {
+    if (history_.injected.empty()) return;
+    auto f = j_.about(-1, "INFO", "fact", "uncovered");
+    f.reference_kind = "history";
+    f.text =
+        "history " + history_.name + ": left out, since faults were injected: " + first_of(history_.injected);
+    j_.add(std::move(f), {});
+  }
+
   /// New parts, or old ones under another name or another layout of ranks.
   void tell_parts_without_past(std::size_t without, std::size_t of) {
     if (without == 0) return;
@@ -165,11 +175,10 @@ class HistoryJudge {
   void report(const SnapshotSeries& s, const HistorySeries& h, const Change& change, double drift,
               double threshold, std::size_t candidates) {
     const double delta = log_deficit(s.fault_threshold);
-    Claim c;
-    c.deficit = change.deficit;
-    c.n = change.score->n;
     const double error =
         std::hypot(h.scale, std::isnan(change.score->standard_error) ? 0.0 : change.score->standard_error);
+    Claim c = claim_of(change.deficit, error, change.score->n);
+    bool retested = false;
     if (change.before != nullptr && change.before->alert && change.deficit > delta) {
       RetestRate retest = retest_rate(j_, j_.series[s.origin], *change.part, *change.score);
       // The night before is a measurement of its own, too.
@@ -180,10 +189,7 @@ class HistoryJudge {
       c = settle_claim(j_, *change.score, change.deficit, error, delta, retest,
                        change.base + drift - retest.log_rate, std::hypot(retest.standard_error, h.scale),
                        candidates);
-    }
-    if (c.low == 0 && c.high == 0) {
-      c.low = c.deficit - constants::interval_z * error;
-      c.high = c.deficit + constants::interval_z * error;
+      retested = retest.measured;
     }
     const std::int32_t in_a_row = change.before == nullptr ? 1 : change.before->runs + 1;
     auto f = reference_finding(j_, s, *change.part, *change.score, c, change.base + drift, "drift",
@@ -192,6 +198,7 @@ class HistoryJudge {
     f.reference_kind = "history";
     f.controls = h.pairs;
     f.since = change.before != nullptr ? change.before->since : now_.source.started;
+    if (retested && !c.fault && c.deficit <= threshold) note_cleared(f, s, *change.score);
     f.text += ", threshold " + percent(-std::expm1(-threshold)) + ", in " + std::to_string(in_a_row) +
               (in_a_row == 1 ? " run" : " runs in a row") + ", since " + f.since;
     if (change.before != nullptr && accepted(s, change)) {
@@ -277,6 +284,7 @@ Json history_json(const History& history) {
                           {"since", t.since}});
   return Json{{"name", history.name},
               {"runs", std::move(runs)},
+              {"injected", history.injected},
               {"series", std::move(series)},
               {"totals", std::move(totals)}};
 }
@@ -287,6 +295,7 @@ History history_from(const Json& json) {
     out.name = json.at("name");
     for (const auto& r : json.at("runs"))
       out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
+    out.injected = json.value("injected", std::vector<std::string>{});  // absent in earlier versions
     for (const auto& s : json.at("series")) {
       HistorySeries h;
       h.metric = s.at("metric");

@@ -37,9 +37,9 @@ std::string judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& 
     const double value = LimitMatch::held(s, *row, is_min);
     if (is_min ? value >= bound : value <= bound) continue;
     // The highest reading of a counter is what it is.
+    const bool exact = s.unit == "count";
     below.push_back({row, row->entity, rows_of(*row), value, bound,
-                     value == row->median ? row->claim_error : results::not_taken, row->n, is_min,
-                     s.unit == "count"});
+                     exact && !is_min ? results::not_taken : row->claim_error, row->n, is_min, exact});
   }
   const std::size_t before = j.found.size();
   take_retests(j, s, below);

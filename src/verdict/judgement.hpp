@@ -103,7 +103,7 @@ struct Below {
   bool exact = false;     ///< a count rather than a rate: needs no interval
   bool retested = false;  ///< value, standard_error and n are those of a retest case; screening had `first`
   double first = 0;
-  bool lasting = false;  ///< not in the retest, but in 3 blocks and 60 s of the screening
+  bool lasting = false;  ///< not sure in the retest, but in 3 blocks and 60 s of the screening
   bool dead = false;     ///< `value` stands for impossible ones
 };
 
@@ -213,6 +213,8 @@ std::string name_of(const Judgement& j, const SeriesRow& row);
 /// Covariates of which a link has one number (its round, its repetitions) are left out if no floor, limit or
 /// --require reads them and `every_number` is not set: of many links they would be most of the rows.
 void collect_series(Judgement& j, bool every_number = false);
+/// SeriesRow::claim_error of samples, each with the number of its block.
+double claim_error_of(std::vector<double> values, std::vector<std::int32_t> blocks);
 void judge_accounting(Judgement& j);
 void judge_impossible(Judgement& j);
 /// The same of links, after the rules that name their ends.

@@ -68,7 +68,7 @@ std::string shown(const Series& s, const Below& b) {
 }
 
 std::string standing_of(const Series& s, const Below& b, bool confirmed) {
-  if (b.lasting) return ", not in the retest, but in 3 blocks over 60 s";
+  if (b.lasting) return ", not confirmed by the retest, but by 3 blocks over 60 s";
   if (!b.retested) return confirmed ? "" : ", not confirmed";
   const std::string first =
       " (screening: " + (std::isnan(b.first) ? "no possible value" : format_quantity(b.first, s.unit)) + ")";

@@ -66,9 +66,13 @@ void settle(Judgement& j, const Series& s, std::vector<Below> all, const std::st
   add_below(j, s, std::move(below), rows.size(), population ? 1 : rows.size() + 1, "physical", what);
 }
 
+/// Cores or memory that the launch left out. GPUs that no rank has are no part of what fills the DIMMs.
 bool any_uncovered(const Judgement& j) {
-  return std::any_of(j.results.events.begin(), j.results.events.end(),
-                     [](const auto& e) { return e.finding == "uncovered" && e.kind != "launch-info"; });
+  return std::any_of(j.results.events.begin(), j.results.events.end(), [](const auto& e) {
+    if (e.finding != "uncovered" || e.kind == "launch-info") return false;
+    const auto host = e.text.find(": ");  // may have any name
+    return e.text.find("GPU", host == std::string::npos ? 0 : host) == std::string::npos;
+  });
 }
 
 void judge_memory(Judgement& j) {

@@ -82,20 +82,25 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
   return scores;
 }
 
+Claim claim_of(double deficit, double error, std::int64_t n) {
+  const double half = constants::interval_z * error;  // NaN where it is unknown
+  Claim c;
+  c.deficit = deficit;
+  c.low = deficit - half;
+  c.high = deficit + half;
+  c.n = n;
+  return c;
+}
+
 Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta,
                    const RetestRate& retest, double retest_deficit, double retest_error,
                    std::size_t candidates) {
-  Claim c;
   const double t =
       t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)),
                  constants::retest_degrees);
   const bool retested = retest.measured;
   const double best = retested ? retest_deficit : deficit, se = retested ? retest_error : error;
-  c.deficit = best;
-  c.low = best - constants::interval_z * se;
-  c.high = best + constants::interval_z * se;
-  c.n = retested ? retest.n : score.n;
-  if (std::isnan(se)) c.low = c.high = results::not_taken;
+  Claim c = claim_of(best, se, retested ? retest.n : score.n);
   const double coarse = log_deficit(constants::coarse_deficit);
   // One or two samples may be a neighbour on the machine, however low they are: measured again they say more.
   const bool large = best > coarse && !std::isnan(se) && best - t * se > delta;
@@ -106,6 +111,13 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   else if (sure && !retested && !smoke)
     c.confirmed_by = retest.lasting(score.log_rate + deficit, delta);
   if (c.confirmed_by.empty() && large) c.confirmed_by = "size";
+  // What lasted was so, whatever the retest measured; of the run before the retest knows more.
+  if (c.confirmed_by.empty() && retested && !smoke && deficit - t * error > delta &&
+      retest.lasting(score.log_rate + deficit, delta) == "blocks") {
+    c = claim_of(deficit, error, score.n);
+    c.confirmed_by = "blocks";
+    c.only_screened = true;
+  }
   c.fault = !c.confirmed_by.empty();
   return c;
 }
@@ -138,7 +150,16 @@ results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, 
            format_quantity(*f.reference, s.unit) + ", deficit " + percent(*f.deficit);
   if (f.ci_low && f.ci_high) f.text += " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + ")";
   f.text += ", n=" + std::to_string(claim.n) + (f.confirmed ? "" : ", not confirmed");
+  if (claim.only_screened) f.text += ", not confirmed by the retest, but by 3 blocks over 60 s";
   return f;
+}
+
+void note_cleared(results::Finding& f, const SnapshotSeries& s, const Score& score) {
+  f.severity = "INFO";
+  f.kind = "intermittent";
+  f.text +=
+      " by the retest (screening: " + format_quantity(value_of(score.log_rate, s.higher_is_better), s.unit) +
+      ")";
 }
 
 void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<const Part*>& parts,

@@ -32,12 +32,16 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
 struct Claim {
   double deficit = 0, low = 0, high = 0;  ///< logarithmic; 95 % interval
   bool fault = false;
-  std::string confirmed_by;  ///< as in a finding; empty: not confirmed
+  bool only_screened = false;  ///< it lasted in the screening, and the retest does not confirm it
+  std::string confirmed_by;    ///< as in a finding; empty: not confirmed
   std::int64_t n = 0;
 };
+/// Not confirmed; without an interval where the error is NaN.
+Claim claim_of(double deficit, double error, std::int64_t n);
 /// `deficit` with its `error`, which needs to lie `alpha / candidates` surely beyond `delta` (logarithmic) to
 /// be a fault. A fault is confirmed by the retest (`retest_deficit` with `retest_error`), by
-/// blocks over a minute, or by its size alone (over 20 %). At level smoke only size counts.
+/// blocks over a minute whatever the retest says, or by its size alone (over 20 %). At level smoke only size
+/// counts.
 Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta,
                    const RetestRate& retest, double retest_deficit, double retest_error,
                    std::size_t candidates);
@@ -46,6 +50,9 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
 results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, const Part& part,
                                    const Score& score, const Claim& claim, double reference_log,
                                    const std::string& kind, const std::string& what);
+
+/// Makes a finding whose deficit the retest did not show a note.
+void note_cleared(results::Finding& f, const SnapshotSeries& s, const Score& score);
 
 /// Records in the series that these parts have a reference of this strength.
 void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<const Part*>& parts,

@@ -13,7 +13,9 @@ namespace {
 
 std::vector<Snapshot> read(const std::string& option, const std::string& name, IndexUse use) {
   try {
-    return read_run_list(name, use);
+    auto runs = read_run_list(name, use);
+    leave_out_copies(runs);  // a run that is given twice would count as another one, which agrees with it
+    return runs;
   } catch (const Error& e) {
     throw Error(e.kind(), "--" + option + ": " + e.what());
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -67,11 +68,16 @@ class Reducer {
 
   void into(SeriesRow& row, results::Better better) {
     row.n = static_cast<std::int32_t>(values.size());
+    centre_into(row);
+    row.half = half_difference();
+    count_dips(row, row.median, better);
+  }
+
+  /// The median, its errors and the range.
+  void centre_into(SeriesRow& row) {
     work_ = values;
     row.median = median_of(work_);
     row.standard_error = standard_error(row.median);
-    row.half = half_difference();
-    count_dips(row, row.median, better);
     const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
     row.lowest = *lowest;
     row.highest = *highest;
@@ -297,6 +303,16 @@ bool is_read(const Judgement& j, const CaseData& c, const Metric& m) {
 }
 
 }  // namespace
+
+double claim_error_of(std::vector<double> values, std::vector<std::int32_t> blocks) {
+  if (values.empty()) return results::not_taken;
+  Reducer samples;
+  samples.values = std::move(values);
+  samples.blocks = std::move(blocks);
+  SeriesRow row;
+  samples.centre_into(row);
+  return row.claim_error;
+}
 
 void collect_series(Judgement& j, bool every_number) {
   const Strata strata(j);

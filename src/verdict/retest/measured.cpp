@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "measure/statistics.hpp"
 #include "verdict/reference_scores.hpp"
@@ -31,17 +33,39 @@ double dead_value_of(const Series& s) {
   return usual.empty() ? results::not_taken : dead_link_value(median(usual), s.better);
 }
 
+/// Samples of one row, in the order in which they are added, with numbers of their blocks.
+class BlockedSamples {
+ public:
+  void add(double value, std::size_t number_of_case, std::int32_t block) {
+    const std::pair at(number_of_case, block);
+    if (values_.empty() || at != last_) ++block_;
+    last_ = at;
+    values_.push_back(value);
+    blocks_.push_back(block_);
+  }
+  const std::vector<double>& values() const { return values_; }
+  /// As of a screened part: blocks may differ, and samples may have two states.
+  double error() const { return claim_error_of(values_, blocks_); }
+
+ private:
+  std::vector<double> values_;
+  std::vector<std::int32_t> blocks_;
+  std::pair<std::size_t, std::int32_t> last_{0, 0};
+  std::int32_t block_ = 0;
+};
+
 /// The samples of all retest cases of a series, by row.
-std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const Series& s, double dead) {
-  std::map<RowKey, std::vector<double>> samples;
-  for (const auto& c : j.results.cases) {
+std::map<RowKey, BlockedSamples> retest_samples(const Judgement& j, const Series& s, double dead) {
+  std::map<RowKey, BlockedSamples> samples;
+  for (std::size_t i = 0; i < j.results.cases.size(); ++i) {
+    const auto& c = j.results.cases[i];
     if (!is_retest_of(c, s)) continue;
     const auto* m = c.find(s.metric);
     for (std::size_t r = 0; m != nullptr && m->per_sample && r < c.entity.size(); ++r) {
       const bool link = r < c.source.size() && r < c.destination.size();
       auto& own = samples[key_of(c.entity[r], link ? c.source[r] : -1, link ? c.destination[r] : -1)];
       for (const auto& sample : samples_of(c, *m, r))
-        own.push_back(is_possible(sample.value) || std::isnan(dead) ? sample.value : dead);
+        own.add(is_possible(sample.value) || std::isnan(dead) ? sample.value : dead, i, sample.block);
     }
   }
   return samples;
@@ -60,7 +84,7 @@ bool tells_of(const Judgement& j, const results::CaseData& c, std::size_t row, c
 }
 
 struct Samples {
-  std::vector<double> values;
+  BlockedSamples all;
   std::vector<double> row_rates;  ///< medians of the rows
   std::map<std::pair<std::size_t, std::size_t>, std::vector<SampleBlock>>
       blocks;  ///< of each row, by case and number
@@ -89,7 +113,7 @@ void gather(const results::CaseData& c, std::size_t number_of_case, const result
   for (TakenSample sample : samples_of(c, m, row)) {
     if (!is_possible(sample.value)) continue;
     sample.value = higher ? std::log(sample.value) : -std::log(sample.value);
-    out.values.push_back(sample.value);
+    out.all.add(sample.value, number_of_case, sample.block);
     own.push_back(sample);
   }
   if (own.empty()) return;
@@ -104,7 +128,7 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
   std::erase_if(below, [&](const Below& b) { return died_in_retest(j, s.suite, b.entity); });
   const double dead = dead_value_of(s);
   for (auto& b : below) b.dead = b.value == s.dead_value;
-  const auto samples = below.empty() ? std::map<RowKey, std::vector<double>>{} : retest_samples(j, s, dead);
+  const auto samples = below.empty() ? std::map<RowKey, BlockedSamples>{} : retest_samples(j, s, dead);
   if (samples.empty()) return;
   for (auto& b : below) {
     // A link is itself; anything else is the sum over its parts.
@@ -121,20 +145,20 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
     for (const auto& key : keys) {
       const auto at = samples.find(key);
       retest.retested = retest.retested && at != samples.end() &&
-                        at->second.size() >= constants::interval_min_samples &&
-                        (!is_rate_or_time(s.unit) || is_possible(median(at->second)));
+                        at->second.values().size() >= constants::interval_min_samples &&
+                        (!is_rate_or_time(s.unit) || is_possible(median(at->second.values())));
       if (!retest.retested) break;
+      const std::vector<double>& values = at->second.values();
       // The highest reading of a counter is what it is.
       const bool count = s.unit == "count" && !b.higher_is_better;
-      retest.value += count ? *std::ranges::max_element(at->second) : median(at->second);
-      retest.standard_error =
-          count ? 0 : std::hypot(retest.standard_error, median_standard_error(at->second));
-      retest.n += static_cast<std::int64_t>(at->second.size());
+      retest.value += count ? *std::ranges::max_element(values) : median(values);
+      retest.standard_error = count ? 0 : std::hypot(retest.standard_error, at->second.error());
+      retest.n += static_cast<std::int64_t>(values.size());
     }
     if (!retest.retested) continue;
     retest.dead = keys.size() == 1 && retest.value == dead;
-    const bool still = deficit_of(retest.value, b.reference, b.higher_is_better) > 0;
-    retest.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
+    // What the retest does not confirm by itself may have lasted in the screening.
+    retest.lasting = cleared(retest) && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
                      lasting_of(j, s, b.row->entity, [&](double value) {
                        return deficit_of(value, b.reference, b.higher_is_better) > 0;
                      }).enough();
@@ -168,11 +192,14 @@ RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, co
   out.standard_error = score.standard_error;
   out.n = score.n;
   for (const auto& [number, rows] : screened.blocks) out.blocks.push_back(joined(rows));
-  if (retest.values.size() < 3) return out;
+  const std::vector<double>& values = retest.all.values();
+  if (values.size() < 3) return out;
   out.measured = true;
-  out.log_rate = retest.row_rates.size() > 1 ? rate_of(retest.row_rates) : median(retest.values);
-  out.standard_error = median_standard_error(retest.values);
-  out.n = static_cast<std::int64_t>(retest.values.size());
+  out.log_rate = retest.row_rates.size() > 1 ? rate_of(retest.row_rates) : median(values);
+  // Links differ, whatever their samples do: that is no state of the node.
+  const bool of_links = s.kind == "link" && part.kind != "link";
+  out.standard_error = of_links ? median_standard_error(values) : retest.all.error();
+  out.n = static_cast<std::int64_t>(values.size());
   return out;
 }
 

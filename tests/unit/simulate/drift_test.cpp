@@ -171,6 +171,22 @@ TEST(Drift, TheTimesOfSamplesThatWereNotTakenDoNotCount) {
   }
 }
 
+/// The rate of such a sample stood beside rates over clocks: "lost 100.0 %".
+TEST(Drift, SamplesWithoutAClockDoNotCount) {
+  for (const std::size_t parts : {1U, 16U}) {
+    auto spec = long_case();
+    spec.metrics = pick_metrics({"gemm/fp32-n4096-together"});
+    spec.clock_cv = 0.005;
+    auto r = screen(spec);
+    auto& c = r.cases.front();
+    auto clock = std::ranges::find(c.metrics, "clock", &results::Metric::name);
+    ASSERT_NE(clock, c.metrics.end());
+    for (std::size_t e = 0; e < parts; ++e)
+      for (std::size_t s = 0; s < c.samples() / 4; ++s) clock->values[e * c.samples() + s] = 0;
+    EXPECT_TRUE(drifts(verdict::judge(r, {})).empty()) << parts;
+  }
+}
+
 /// Eight segments, one of 8 nodes loses `percent` more in each from segment `first` on.
 void over_segments(int minutes, double percent, std::uint64_t first) {
   verdict::Join join;

@@ -288,6 +288,22 @@ TEST(VerdictBaseline, PartsOfAModelThatItLacksAreToldBesideThoseItHolds) {
   EXPECT_THAT(told(judged(now, baseline(fleet))), testing::IsEmpty());
 }
 
+TEST(VerdictBaseline, PartsThatDisagreeAreToldWhateverTheirModel) {
+  auto fleet = healthy(32);
+  std::vector<std::string> models(20, "A");
+  models.resize(32, "B");
+  set_models(fleet, models);
+  auto& c = first_case(fleet);
+  for (std::size_t i = 26 * c.samples(); i < 32 * c.samples(); ++i) c.metrics[0].values[i] *= 0.7;
+  auto now = one(8, 1e11);
+  set_models(now, {"A", "A", "A", "A", "A", "A", "B", "B"});
+  std::vector<std::string> told;
+  for (const auto& f : judged(now, baseline(fleet)).findings)
+    if (f.reference_kind == "baseline") told.push_back(f.severity + " " + f.text);
+  EXPECT_THAT(told, testing::ElementsAre(
+                        testing::ContainsRegex("WARN baseline fleet.h5: its 12 parts differ by (29|30)[.]")));
+}
+
 /// Links between all nodes, of which the first `slow` have NICs of a quarter of the rate; those from slow to
 /// fast nodes are the first or the last rows.
 Results mixed_network(int nodes, int slow, bool last, const std::string& id) {

@@ -49,7 +49,8 @@ class Nights {
         std::string(night_ < 10 ? "2026-01-0" : "2026-01-") + std::to_string(night_) + "T02:00:00Z";
     spec_.faults.clear();
     for (const auto& fault : faults) spec_.faults.push_back(simulate::parse_fault(fault));
-    const auto r = simulate::run(spec_);
+    auto r = simulate::run(spec_);
+    r.info.injected = false;  // as nights of a real machine
     auto options = verdict::options_from(r);
     options.earlier = earlier_;
     options.history_name = "history";

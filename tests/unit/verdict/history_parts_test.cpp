@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "history_rig.hpp"
+#include "verdict/history.hpp"
 
 namespace assay {
 namespace {
@@ -92,6 +93,29 @@ TEST(HistoryParts, PartsThatItDoesNotKnowAreCounted) {
   now = fleet.run(6);
   rename(now, 16);
   EXPECT_EQ(note(now, earlier), "INFO history history: 16 of 16 parts are in none of its runs");
+}
+
+TEST(HistoryParts, RunsWithInjectedFaultsAreNoPastOfOthers) {
+  Fleet fleet(16, 2, 0.001, 1);
+  const auto earlier = fleet.days(6, 4, 0.12);
+  for (std::size_t day = 4; day < 6; ++day) (*earlier)[day].injected = true;
+  auto now = fleet.run(6, 0.12);
+  const auto v = judged(now, earlier);
+  EXPECT_EQ(v.inputs["history"]["runs"].size(), 4U);
+  const auto severity = [](const results::VerdictData& verdict) {
+    for (const auto& f : drifts(verdict))
+      if (f.name.starts_with("node5/")) return f.severity;
+    return std::string();
+  };
+  EXPECT_EQ(severity(v), "WARN") << "slow for the first time";
+  const auto* note = fabricate::find_kind(v, "uncovered");
+  ASSERT_NE(note, nullptr);
+  EXPECT_EQ(note->severity + " " + note->text,
+            "INFO history history: left out, since faults were injected: day4, day5");
+  EXPECT_EQ(verdict::history_from(v.inputs["history"]).injected, (std::vector<std::string>{"day4", "day5"}));
+  // A rehearsal is held against the nights of the rehearsal.
+  now.info.injected = true;
+  EXPECT_EQ(severity(judged(now, earlier)), "FAIL");
 }
 
 /// A shorter night tests less of the memory, at the same rate.

@@ -2,15 +2,20 @@
 #include "verdict/history.hpp"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/error.hpp"
 #include "history_rig.hpp"
 #include "simulate/simulate.hpp"
+#include "verdict/baseline.hpp"
 #include "verdict/history_index.hpp"
+#include "verdict/references.hpp"
 
 namespace assay {
 namespace {
@@ -144,6 +149,30 @@ TEST(History, FreshDataConfirmOrTakeBack) {
     now.cases.push_back(again);
     const auto found = drifts(judged(now, earlier));
     EXPECT_EQ(!found.empty() && found[0].severity == "FAIL", slow_again > 0) << slow_again;
+  }
+}
+
+/// It was WARN `drift` with a deficit of 0 %.
+TEST(History, ADeficitThatTheRetestDidNotShowIsANoteUnlessItLasted) {
+  for (const bool lasted : {false, true}) {
+    Fleet fleet(16, 1, 0.001, 2);
+    const auto earlier = fleet.days(6, 5, 0.12);
+    fleet.drift_sigma = 0;
+    auto now = fleet.run(6, 0.12);
+    if (!lasted)
+      for (auto& c : now.cases) c.t.assign(c.t.size(), 0.0);
+    auto again = fleet.run(6).cases[0];
+    again.name += ".c1";
+    now.cases.push_back(again);
+    std::vector<results::Finding> told;
+    for (const auto& f : judged(now, earlier).findings)
+      if (f.reference_kind == "history" && f.name.starts_with("node5/")) told.push_back(f);
+    ASSERT_EQ(told.size(), 1U) << lasted;
+    EXPECT_EQ(told[0].severity, lasted ? "FAIL" : "INFO") << told[0].text;
+    EXPECT_EQ(told[0].kind, lasted ? "drift" : "intermittent");
+    EXPECT_EQ(told[0].confirmed_by, lasted ? "blocks" : "");
+    EXPECT_THAT(told[0].text, HasSubstr(lasted ? "not confirmed by the retest, but by 3 blocks over 60 s"
+                                               : "not confirmed by the retest (screening: "));
   }
 }
 
@@ -311,6 +340,32 @@ TEST(HistoryIndex, HoldsWhatWasPutIn) {
     EXPECT_THROW(verdict::parse_index(bad), Error) << at;
     EXPECT_THROW(verdict::parse_index(bytes.substr(0, at)), Error) << at;
   }
+}
+
+TEST(HistoryIndex, ARunInTwoDirectoriesOfAListCountsOnce) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / ("assay-nights-" + std::to_string(::getpid()));
+  Fleet fleet(8, 3, 0.001, 8);
+  const auto days = fleet.days(4);
+  const auto write = [&](const char* name, std::size_t from) {  // the days from this one on
+    std::vector<verdict::IndexedRun> runs;
+    for (std::size_t d = from; d < days->size(); ++d)
+      runs.push_back({(*days)[d].source.file, 10, 20, (*days)[d]});
+    fs::create_directories(folder / name);
+    std::ofstream(folder / name / verdict::index_name, std::ios::binary) << verdict::index_bytes(runs);
+  };
+  write("month", 0);
+  write("week", 2);
+  const std::string month = (folder / "month").string(), week = (folder / "week").string();
+  const auto runs = verdict::read_run_list(week + "," + month, verdict::IndexUse::read);
+  ASSERT_EQ(runs.size(), 4U);
+  for (std::size_t d = 0; d < runs.size(); ++d) EXPECT_EQ(runs[d].source.file, (*days)[d].source.file);
+  // So they do of files.
+  const std::string index = month + "/" + verdict::index_name;
+  const auto references = verdict::References::load(index + "," + index, index + "," + index);
+  EXPECT_EQ(references.earlier->size(), 4U);
+  EXPECT_EQ(references.baseline->runs.size(), 4U);
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -26,6 +26,21 @@ TEST(VerdictLimitsOfFleets, WhatWarnsOfOneMetricDoesNotFailForAnother) {
   EXPECT_EQ(state_of(r, v, "node23"), "WARN");
 }
 
+/// The highest reading may be the median, too.
+TEST(VerdictLimitsOfFleets, ACountBeyondItsMaximumIsAFactWhateverItsOtherReadings) {
+  for (const double second : {4.0, 5.0}) {
+    auto r = healthy(1);
+    auto& c = add_case(r, "memory", "retries-together", "retries", "count", results::Better::lower, "device",
+                       rows_of_kind(r, "device"), {5}, 4);
+    c.metrics[0].values = {0, second, 5, 5};
+    add_selftest(r, "memory");
+    const auto v = judge(r, "[[limit]]\nmetric = \"memory/*:retries\"\nmax = \"3 count\"\n");
+    ASSERT_EQ(count_severity(v, "FAIL"), 1U) << second;
+    EXPECT_EQ(v.findings[0].confirmed_by, "exact") << second;
+    EXPECT_EQ(*v.findings[0].value, 5);
+  }
+}
+
 /// Links between all of eight nodes, of which the first four have another model. A link is as fast as its
 /// ends together are.
 results::Results two_models() {

@@ -270,6 +270,15 @@ TEST(VerdictLimits, RetestDecidesAboutABrokenLimit) {
   const auto lasted = measured_again(0.8, 1.0, 3);
   EXPECT_EQ(verdict::judge(lasted.r, lasted.options).state, "FAIL");
   EXPECT_TRUE(measured_again(0.99, 0.99).asked.empty());
+
+  // Of two states the retest does not tell which is the part's own.
+  for (const int blocks : {1, 3}) {
+    auto unsure = measured_again(0.8, 0.84, blocks);
+    auto& again = unsure.r.cases.back();
+    for (std::size_t s = 0; s < again.samples(); s += 2)
+      again.metrics[0].values[2 * again.samples() + s] *= 1.1;
+    EXPECT_EQ(verdict::judge(unsure.r, unsure.options).state, blocks == 3 ? "FAIL" : "PASS") << blocks;
+  }
 }
 
 TEST(VerdictLimits, LinkRetestsAreRoundsOfDisjointPairs) {

@@ -111,6 +111,12 @@ TEST(VerdictPhysical, DevicesTogetherAreSummedPerNode) {
   const auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.findings[0].name, "node0");
+  // GPUs that no rank has leave the cores to the test, idle cores do not.
+  r.events.push_back(
+      {0, row_named(r, "node0"), "launch-warn", "node0: no rank can use its 4 GPUs", "uncovered"});
+  EXPECT_EQ(judge(r).state, "FAIL");
+  r.events.push_back({0, row_named(r, "node0"), "launch-warn", "GPU00: 2 of 4 cores", "uncovered"});
+  EXPECT_NE(judge(r).state, "FAIL");
 }
 
 results::Results pair_run(double rate, double nic) {
