@@ -13,7 +13,7 @@ usage() {
 Usage: ci/slurm.sh up DIR NODES PORT | up-on DIR HOSTS PORT ENTER... | env DIR | stop DIR NODE | start DIR NODE | down DIR
 
   up      start NODES (1-16) nodes node0.. with the ports from PORT on; DIR must not exist; slurm.extra beside it (DIR.extra)
-          is added to slurm.conf
+          is added to slurm.conf; each node has two files as its GPUs (GRES gpu:2)
   up-on   the same on hosts that share this machine's files: HOSTS has a line `NAME ADDRESS` for each, and `ENTER... NAME CMD...`
           runs a command there; slurmctld and munged are on the first
   env     print what a shell must export to reach it
@@ -74,9 +74,10 @@ MessageTimeout=10
 KillWait=5
 InactiveLimit=0
 BatchStartTimeout=10
+GresTypes=gpu
 TEXT
   if [ -f "$1.extra" ]; then cat "$1.extra"; fi
-  printf '%s\n' "${nodes[@]}" | sed 's/^\(.*\) \(.*\) \(.*\) \(.*\)$/NodeName=\1 NodeHostname=\2 NodeAddr=\3 Port=\4 CPUs=2 State=UNKNOWN/'
+  printf '%s\n' "${nodes[@]}" | sed 's/^\(.*\) \(.*\) \(.*\) \(.*\)$/NodeName=\1 NodeHostname=\2 NodeAddr=\3 Port=\4 CPUs=2 Gres=gpu:2 State=UNKNOWN/'
   printf 'PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n'
 }
 
@@ -101,6 +102,7 @@ up() {  # DIR PORT
   head -c 1024 /dev/urandom >"$1/munge.key"
   chmod 400 "$1/munge.key"
   printf '%s\n' "${nodes[@]}" | configuration "$@" >"$1/slurm.conf"
+  printf 'Name=gpu File=/dev/%s\n' null zero >"$1/gres.conf"
   export SLURM_CONF=$1/slurm.conf PATH=$PATH:/usr/sbin:/sbin
   on "$first" munged --force --key-file="$1/munge.key" --socket="$1/munge.socket" --pid-file="$1/munged.pid" --log-file="$1/munged.log" \
     --seed-file="$1/munge.seed" </dev/null >"$1/munged.out" 2>&1 || refused "munged does not start: $(head -n 1 "$1/munged.out")"

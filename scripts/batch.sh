@@ -5,24 +5,29 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--cores N] [--memory N] [--image IMAGE]
+Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--cores N] [--memory N] [--image IMAGE] [--beside]
 
 Prints a job script. SYSTEM: slurm, pbs, lsf, flux, kubernetes (an MPIJob of the MPI operator). KIND: acceptance, nightly, soak.
-All of them start scripts/KIND.sh, where the work is; settings come from ASSAY_SITE or /etc/assay/site.conf.
+All of them start KIND.sh, where the work is: in the folder of batch.sh, or in ASSAY_SCRIPTS where the job has that variable
+(kubernetes: in the image). Settings come from ASSAY_SITE or /etc/assay/site.conf.
 
 The soak is a chain of jobs in Slurm, and elsewhere one job for all of its segments: as many as the settings say now.
 
 The job requests whole nodes. The number of ranks is determined on the node: one per GPU, else one per socket (ASSAY_RANKS).
+In PBS and LSF, mpirun of Open MPI gets the hosts of the job, and a host without ranks makes the run INCONCLUSIVE. In Flux,
+ASSAY_LAUNCH must be "flux run -N NODES -n RANKS": mpirun would start all ranks on one node.
 
   --nodes N      nodes to request (default: slurm what sbatch is told, pbs, lsf and flux 1, kubernetes 4)
   --gpus N       GPUs of a node, 0 for none. Required with pbs, lsf and kubernetes, which allocate only the GPUs requested;
-                 slurm and flux allocate all GPUs of a node that a job has for itself
+                 slurm and flux allocate all GPUs of a node that a job has for itself. Slurm gives them to srun and mpirun
+                 only on request: without --gpus the scripts request what scontrol shows as GRES of all nodes
   --cores N      cores of a node. Required with pbs and lsf, which allocate by cores; kubernetes: free cores of a node
                  (default: 8); the others allocate all
   --memory N     kubernetes: free memory of a node in GiB (default: 32)
   --image IMAGE  kubernetes: the container image with assay in it (default: assay:latest)
+  --beside       slurm: KIND.sh is in the folder above that of the job script instead, which may then be moved with it
 
-scripts/slurm/*.sbatch are these scripts for Slurm. Only those for Slurm have been run; of the others, the syntax is checked.
+scripts/slurm/*.sbatch are these scripts for Slurm, made with --beside. Only those for Slurm have been run; of the others, the syntax is checked.
 TEXT
 }
 
@@ -40,11 +45,12 @@ soak|45|180|One segment of a soak, which submits the next without the nodes that
 TABLE
 }
 
-system=${1:-} kind=${2:-} nodes='' gpus='' cores='' memory=32 image=assay:latest
+system=${1:-} kind=${2:-} nodes='' gpus='' cores='' memory=32 image=assay:latest beside=''
 case "$system" in --help | -h) usage; exit 0 ;; esac
 [ "$#" -ge 2 ] || wrong 'usage: batch.sh SYSTEM KIND (try --help)'
 shift 2
 while [ "$#" -gt 0 ]; do
+  if [ "$1" = --beside ] && [ "$system" = slurm ]; then beside=yes; shift; continue; fi
   [ "$#" -ge 2 ] || wrong "$1 needs a value"
   case "$1" in
     --nodes) [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || wrong "--nodes takes a number, not '$2'"; nodes=$2 ;;
@@ -73,14 +79,20 @@ fi
 printf -v clock '%02d:%02d:00' "$((minutes / 60))" "$((minutes % 60))"
 
 header() {  # TESTED
-  printf '#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\n# %s Made by scripts/batch.sh %s %s; change it there.\n' "$what" "$system" "$kind"
+  printf '#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\n# %s Made by scripts/batch.sh %s %s%s; change it there.\n' "$what" "$system" "$kind" "${beside:+ --beside}"
   [ "$1" = tested ] || printf '# Untested: no %s has run it.\n' "$system"
 }
 
-# A job runs a copy of this script: its directory is not known there.
-footer() {  # HOW TO FIND THE FOLDER OF THE SCRIPTS
+# A job runs a copy of its script, which cannot know where the others are: it is told, or in Slurm finds where the copy is from.
+footer() {
+  local scripts
+  printf -v scripts %q "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
   # shellcheck disable=SC2016
-  printf 'set -euo pipefail\nscripts=${ASSAY_SCRIPTS:-%s}\nexec "$scripts/%s.sh" "$@"\n' "$1" "$kind"
+  if [ -n "$beside" ]; then
+    scripts='$(dirname "$(dirname "$(scontrol show job -o "$SLURM_JOB_ID" | sed "s/.* Command=\([^ ]*\).*/\1/")")")'
+  fi
+  # shellcheck disable=SC2016
+  printf 'set -euo pipefail\nscripts=${ASSAY_SCRIPTS:-%s}\nexec "$scripts/%s.sh" "$@"\n' "$scripts" "$kind"
 }
 
 case "$system" in
@@ -91,12 +103,12 @@ case "$system" in
     # The loss of a node other than the first ends neither the script nor the ranks of other nodes.
     printf '#SBATCH --no-kill\n'
     # B: the signal goes to the script, which hands it to whatever launcher the site uses.
-    # Alone on its nodes, a job gets all their cores and GPUs, but only as much memory as it asks for: 0 is all.
+    # Alone on its nodes, a job gets all their cores and GPUs (its steps: launch_step_gpus), but only as much memory as it asks
+    # for: 0 is all.
     [ -z "$gpus" ] || [ "$gpus" = 0 ] || printf '#SBATCH --gres=gpu:%s\n' "$gpus"
     printf '#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --time=%s\n#SBATCH --signal=B:USR1@%s\n' "$clock" "$ahead"
     printf '#SBATCH --no-requeue\n#SBATCH --output=assay-%s-%%j.out\n' "$kind"
-    # shellcheck disable=SC2016
-    footer '$(dirname "$(dirname "$(scontrol show job -o "$SLURM_JOB_ID" | sed "s/.* Command=\([^ ]*\).*/\1/")")")' ;;
+    footer ;;
   pbs)
     header untested
     resources=ncpus=$cores:mpiprocs=1
@@ -104,19 +116,19 @@ case "$system" in
     printf '#PBS -N assay-%s\n#PBS -l select=%s:%s\n#PBS -l place=scatter:excl\n#PBS -l walltime=%s\n#PBS -r n\n#PBS -j oe\n' "$kind" "${nodes:-1}" "$resources" "$clock"
     # PBS sends no signal ahead of the limit: the job sets its own timer.
     printf '( sleep %s; kill -USR1 $$ ) &\n' "$((minutes * 60 - ahead))"
-    footer '/usr/share/assay/scripts' ;;
+    footer ;;
   lsf)
     header untested
     # LSF has no number of nodes but for CSM: slots, and how many of a host.
     printf '#BSUB -J assay-%s\n#BSUB -n %s\n#BSUB -R "span[ptile=%s]"\n#BSUB -x\n#BSUB -W %s\n#BSUB -wa USR1 -wt %s\n#BSUB -rn\n#BSUB -o assay-%s-%%J.out\n' \
       "$kind" "$((${nodes:-1} * cores))" "$cores" "$minutes" "$((ahead / 60))" "$kind"
     [ "$gpus" = 0 ] || printf '#BSUB -gpu "num=%s:mode=shared"\n' "$gpus"
-    footer '/usr/share/assay/scripts' ;;
+    footer ;;
   flux)
     header untested
     printf '#flux: --job-name=assay-%s\n#flux: --nodes=%s\n#flux: --exclusive\n#flux: --time-limit=%sm\n#flux: --signal=SIGUSR1@%ss\n#flux: --output=assay-%s-{{id}}.out\n' \
       "$kind" "${nodes:-1}" "$minutes" "$ahead" "$kind"
-    footer '/usr/share/assay/scripts' ;;
+    footer ;;
   kubernetes)
     limits=''
     if [ "$gpus" != 0 ]; then limits=$(printf '\n                limits: {nvidia.com/gpu: %s}' "$gpus"); fi

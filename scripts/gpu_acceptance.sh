@@ -115,17 +115,17 @@ measure() {
   step "$run_name" "$run_seconds" "$assay" run --device cuda --quiet --no-color --out "$file" "$@"
 }
 
-# test_with NAME SECONDS PREFIX PROGRAM OPTIONS...: a program of tests, started by the words of PREFIX.
+# test_with NAME SECONDS STARTER WORDS PROGRAM OPTIONS...: a program of tests, started by STARTER with its WORDS where there is one.
 test_with() {
-  test_name=$1 test_seconds=$2 prefix=$3 program=''
+  test_name=$1 test_seconds=$2 starter=$3 words=$4 program=''
   for directory in "$tests" "$tests/kernels" "$tests/mpi"; do
-    if [ -x "$directory/$4" ]; then program=$directory/$4; fi
+    if [ -x "$directory/$5" ]; then program=$directory/$5; fi
   done
-  if [ -z "$program" ]; then left_out "$test_name" "there is no program $4 in $tests"; return 0; fi
-  shift 4
+  if [ -z "$program" ]; then left_out "$test_name" "there is no program $5 in $tests"; return 0; fi
+  shift 5
   failure=2
   # shellcheck disable=SC2086  # words
-  step "$test_name" "$test_seconds" $prefix ${loader:+"$loader" --library-path "$libraries"} "$program" "$@"
+  step "$test_name" "$test_seconds" ${starter:+"$starter"} $words ${loader:+"$loader" --library-path "$libraries"} "$program" "$@"
   failure=3
 }
 
@@ -157,8 +157,8 @@ fi
 # shellcheck disable=SC2016  # expanded by the inner shell
 step devices 20 sh -c '"$1" list devices && if command -v nvidia-smi; then nvidia-smi -q; nvidia-smi topo -m; fi' sh "$assay"
 measure smoke 40 --level smoke
-test_with kernels 60 '' cuda_kernel_tests
-test_with model 60 '' cuda_train_tests
+test_with kernels 60 '' '' cuda_kernel_tests
+test_with model 60 '' '' cuda_train_tests
 measure memory 100 --level standard --suites memory
 measure gemm 60 --level quick --suites gemm --gemm.dtypes "$types" --gemm.sizes "$size" --gemm.modes together
 if [ -n "$torch" ]; then
@@ -185,9 +185,9 @@ measure burn 40 --level quick --suites burn --burn.size "$size" --burn.duration 
 measure pulse 30 --level quick --suites burn --cases 'burn/pulse*' --burn.size "$size" --burn.duration "$((10 * minutes / 9 + 1))s" --burn.pulse 1
 step shared 40 "$mpirun" -n 2 --oversubscribe "$assay" run --device cuda --share-gpus --quiet --no-color --out "$out/shared.h5" \
   --level quick --suites p2p,allreduce --p2p.transport mpi,cuda,cuda-sm --allreduce.transport mpi
-test_with nccl 40 "$mpirun -n $gpus --oversubscribe" cuda_mpi_tests
+test_with nccl 40 "$mpirun" "-n $gpus --oversubscribe" cuda_mpi_tests
 if command -v compute-sanitizer >/dev/null; then
-  test_with memcheck 60 'compute-sanitizer --tool memcheck --error-exitcode 9' cuda_kernel_tests '--gtest_filter=CudaDigest.*:CudaStream.*:CudaPatterns.*'
+  test_with memcheck 60 compute-sanitizer '--tool memcheck --error-exitcode 9' cuda_kernel_tests '--gtest_filter=CudaDigest.*:CudaStream.*:CudaPatterns.*'
 else
   left_out memcheck 'no compute-sanitizer here'
 fi

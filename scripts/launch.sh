@@ -135,15 +135,84 @@ launch_ranks() {  # LAUNCHER WORD...
   printf '%s\n' "$least"
 }
 
+# Whether a program is the mpirun of Open MPI.
+launch_is_open_mpi() { [[ $("$1" --version 2>/dev/null) =~ Open\ MPI|OpenRTE ]]; }  # PROGRAM
+
+# Of nodes of Slurm, as scontrol shows them: the GPUs that each of them has as GRES, such as Gres=gpu:h100:8(S:0-1),nvme:1. Two
+# numbers, the least and the most.
+launch_node_gpus() {
+  awk '{ gpus = 0; gsub(/\([^)]*\)/, "")
+      for (i = 1; i <= NF; ++i) if ($i ~ /^Gres=/) {
+        n = split(substr($i, 6), parts, ",")
+        for (k = 1; k <= n; ++k) if (parts[k] ~ /^gpu(:|$)/) gpus += parts[k] ~ /:[0-9]+$/ ? substr(parts[k], match(parts[k], /[0-9]+$/)) : 1
+      }
+      if (NR == 1 || gpus < least) least = gpus
+      if (gpus > most) most = gpus }
+    END { print least + 0, most + 0 }'
+}
+
+# A job step gets the GPUs that its job asked for, but not those that the job has because it has its nodes for itself. Where nobody
+# asks for GPUs, the steps of such a job do: those of srun, and those in which mpirun starts its daemons. Sets `launch_gres` where
+# it sets SLURM_GRES.
+launch_step_gpus() {  # LAUNCHER WORD...
+  local word job least most asks=' (TresPer[A-Za-z]*|Gres)=[^ ]*(gpu|none)'
+  # Slurm 26.05 has Exclusive= for that, and says OverSubscribe=NO of other jobs, too.
+  local alone=' OverSubscribe=NO Contiguous=| Exclusive=(NODE|TOPO) '
+  case "${1##*/}" in srun | mpirun | mpiexec | orterun) ;; *) return 0 ;; esac
+  if [ -z "${SLURM_JOB_ID:-}" ]; then return 0; fi
+  for word in "$@"; do
+    case "$word" in --gres | --gres=* | --gpus | --gpus=* | --gpus-per-* | -G* | --tres-per-task*) return 0 ;; esac
+  done
+  for word in GRES STEP_GRES GPUS GPUS_PER_NODE GPUS_PER_SOCKET GPUS_PER_TASK; do
+    word=SLURM_$word
+    if [ -n "${!word:-}" ]; then return 0; fi
+  done
+  job=$(scontrol show job -o "$SLURM_JOB_ID" 2>/dev/null) || return 0
+  if [[ $job =~ $asks || ! $job =~ $alone ]]; then return 0; fi
+  read -r least most < <(scontrol show node -o "${SLURM_JOB_NODELIST:-${SLURMD_NODENAME:-none}}" 2>/dev/null | launch_node_gpus) || return 0
+  if [ "$least" -ne "$most" ]; then
+    # A step that asks for the least would see no more on any node, and all would look complete.
+    printf 'the nodes have %s to %s GPUs by Slurm, and a step asks for as many on each: none are asked for (sbatch --gres can)\n' \
+      "$least" "$most" >&2
+    return 0
+  fi
+  # As --gres of srun. SLURM_STEP_GRES needs a prefix since Slurm 21.08 (gres: or gres/, by version), and is ignored without it.
+  if [ "$least" -gt 0 ]; then
+    launch_gres=gpu:$least
+    export SLURM_GRES=$launch_gres
+  fi
+}
+
+# The file with the hosts of this PBS or LSF job, for mpirun; nothing where it is told others.
+launch_job_file() {  # LAUNCHER WORD...
+  local listed file=${PBS_NODEFILE:-${LSB_DJOB_HOSTFILE:-}}
+  case "${1:-}" in mpirun | mpiexec | orterun | */mpirun | */mpiexec | */orterun) ;; *) return 0 ;; esac
+  if [ -n "${SLURM_JOB_ID:-}${OMPI_MCA_orte_default_hostfile:-}" ] || [ ! -r "$file" ]; then return 0; fi
+  listed=$(launch_option "$launch_lists-hosts|--hosts|-f|" "$@")  # the last three are of MPICH
+  if [ "${listed:-$file}" = "$file" ]; then printf '%s\n' "$file"; fi
+}
+
+# Number of nodes of this PBS or LSF job, which the run must have; nothing where it is unknown.
+launch_job_nodes() {  # LAUNCHER WORD...
+  if [ -n "$(launch_job_file "$@")" ]; then launch_nodes "$@" | wc -l; fi
+}
+
 # Sets `launch` to the words of ASSAY_LAUNCH and those that start ASSAY_RANKS ranks on every node. Launchers other than Open MPI's
 # mpirun and srun are taken as they are. Fails where the number of ranks is unknown.
 launch_words() {
-  local ranks nodes
+  local ranks nodes file
   read -r -d '' -a launch <<<"$ASSAY_LAUNCH" || true
-  if [ "${#launch[@]}" -eq 0 ] || launch_says_ranks "${launch[@]}"; then return 0; fi
+  if [ "${#launch[@]}" -eq 0 ]; then return 0; fi
+  launch_step_gpus "${launch[@]}"
+  # Open MPI as Debian builds it knows neither PBS nor LSF, and would start all ranks on this node.
+  file=$(launch_job_file "${launch[@]}")
+  if [ -n "$file" ] && [ -z "$(launch_option "$launch_lists" "${launch[@]}")" ] && launch_is_open_mpi "${launch[0]}"; then
+    launch+=(--hostfile "$file")
+  fi
+  if launch_says_ranks "${launch[@]}"; then return 0; fi
   case "${launch[0]##*/}" in
     mpirun | mpiexec | orterun)
-      "${launch[0]}" --version 2>/dev/null | grep -qE 'Open MPI|OpenRTE' || return 0
+      launch_is_open_mpi "${launch[0]}" || return 0
       ranks=$(launch_ranks "${launch[@]}") || return 1
       # Batch systems give one slot per node by default; there are cores for all of these ranks.
       launch+=(--map-by "ppr:$ranks:node" --oversubscribe --bind-to none)

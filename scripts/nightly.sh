@@ -61,14 +61,25 @@ lock_is_held() {
 
 process_start() { awk '{ sub(/^.*\) /, ""); print $20 }' "/proc/$1/stat" 2>/dev/null || printf gone; }
 
-# mkdir is the lock, since flock is unreliable on the file systems that clusters share. A stale one is renamed
-# first, which only one process can do. Sets `not_taken` to why it has none, and `holder`.
+# What tells a lock from a later one in its place: its time and its owner.
+lock_identity() { stat -c %y "$1" 2>/dev/null; cat "$1/owner" 2>/dev/null; }  # DIRECTORY
+
+# Removes the lock where it is still that of this process. On a full disk it has no owner.
+# shellcheck disable=SC2317  # a trap calls it
+release_lock() {
+  case "$(cat "$lock/owner" 2>/dev/null)" in "$lock_owner" | '') rm -rf "$lock" ;; esac
+}
+
+# mkdir is the lock, since flock is unreliable on the file systems that clusters share. A stale one is renamed first, which only
+# one process can do; a fresh lock that another night has put in its place meanwhile goes back. Sets `not_taken` to why it has
+# none, and `holder`.
 take_lock() {
-  local try why
+  local try why stale dead=$lock.dead.$$
   for try in 1 2 3; do
     if why=$(mkdir "$lock" 2>&1); then
-      printf '%s %s %s %s\n' "$(hostname)" "$$" "$(process_start "$$")" "${SLURM_JOB_ID:--}" >"$lock/owner"
-      trap 'rm -rf "$lock"' EXIT
+      lock_owner="$(hostname) $$ $(process_start "$$") ${SLURM_JOB_ID:--}"
+      printf '%s\n' "$lock_owner" >"$lock/owner"
+      trap release_lock EXIT
       return 0
     fi
     not_taken="cannot make $lock: ${why##*: }" holder=''
@@ -77,8 +88,11 @@ take_lock() {
     not_taken='another night is still running' holder=" ($lock: $(cat "$lock/owner" 2>/dev/null))"
     # Its owner may not have written its file yet.
     [ -s "$lock/owner" ] || sleep 1
+    stale=$(lock_identity "$lock") || true
     if lock_is_held || [ "$try" = 3 ]; then return 1; fi
-    if mv -T "$lock" "$lock.dead.$$" 2>/dev/null; then rm -rf "$lock.dead.$$"; fi
+    mv -T "$lock" "$dead" 2>/dev/null || continue
+    [ "$(lock_identity "$dead")" = "$stale" ] || mv -T "$dead" "$lock" 2>/dev/null || true
+    rm -rf "$dead"
   done
   return 1
 }

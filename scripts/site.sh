@@ -44,6 +44,7 @@ site_settings() {
   fi
   for name in ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS ASSAY_LOCK_HOURS ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY \
     ASSAY_SOAK_SEGMENTS ASSAY_SOAK_MINUTES; do site_number "$name"; done
+  if [ "$ASSAY_KEEP_WEEKS" -gt 5200 ]; then ASSAY_KEEP_WEEKS=5200; fi  # `date` fails before the year 0
   [[ $ASSAY_RANKS =~ ^(auto|[1-9][0-9]{0,3})$ ]] || site_wrong "$site_file: ASSAY_RANKS is auto or a number of ranks per node, not '$ASSAY_RANKS'"
   case "$ASSAY_DRAIN" in no | print | apply) ;; *) site_wrong "$site_file: ASSAY_DRAIN is no, print or apply, not '$ASSAY_DRAIN'" ;; esac
   case "$ASSAY_RESULTS" in /*) ;; *) site_wrong "$site_file: ASSAY_RESULTS must begin with /, not '$ASSAY_RESULTS'" ;; esac
@@ -77,10 +78,10 @@ site_failed() {  # NODES VERDICT
 }
 
 # Drains the nodes that fail in FILE or DIR, as ASSAY_DRAIN says.
-site_drain() {  # FILE|DIR
-  local options=()
+site_drain() {  # FILE|DIR [OPTIONS OF drain.sh...]
+  local options=("${@:2}")
   if [ "$ASSAY_DRAIN" = no ]; then return 0; fi
-  if [ "$ASSAY_DRAIN" = apply ]; then options=(--apply); fi
+  if [ "$ASSAY_DRAIN" = apply ]; then options+=(--apply); fi
   "$(dirname "${BASH_SOURCE[0]}")/slurm/drain.sh" "${options[@]}" "$1" 2>&1 || printf 'drain.sh left with %s\n' "$?"
 }
 
@@ -223,7 +224,9 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
   fi
   if [ "$ASSAY_RANKS" = auto ] || [ -n "$others" ]; then ASSAY_RANKS=$(launch_ranks_here); fi
   ASSAY_LAUNCH=''
-  if command -v mpirun >/dev/null; then ASSAY_LAUNCH='mpirun --mca orte_execute_quiet 1'; fi
+  if launch_is_open_mpi mpirun; then ASSAY_LAUNCH='mpirun --mca orte_execute_quiet 1'
+  # Ranks of Open MPI would be that many runs of one rank under another one's mpirun.
+  elif command -v mpirun >/dev/null && ! [[ $("$ASSAY" --version 2>/dev/null) =~ MPI\ +Open\ MPI ]]; then ASSAY_LAUNCH="mpirun -n $ASSAY_RANKS"; fi
   launch_words
   # USR1 ends the run in order, with a file; the code is that of the run, since a FAIL counts however it ended.
   exec timeout --preserve-status --signal=USR1 --kill-after=10 "$3" "${launch[@]}" "$ASSAY" run --level smoke --suites "$suites" "${options[@]}" --quiet --force \
@@ -235,7 +238,7 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
 # with no other job on it, and passed without a warning.
 # shellcheck disable=SC2034  # read by prolog.sh
 site_check_node() {  # KIND SUITES SECONDS
-  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note='' begun
+  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note='' begun by=()
   site_passed=no
   others=$(site_other_jobs)
   rm -f "${file%.h5}.json"
@@ -255,7 +258,8 @@ site_check_node() {  # KIND SUITES SECONDS
     printf 'no node is drained: other jobs on this node can be why it is slow\n' >>"$ASSAY_STATE/$kind.txt"
     return 0
   fi
-  site_drain "$file" >>"$ASSAY_STATE/$kind.txt"
+  if [ "$kind" = healthcheck ]; then by=(--by healthcheck); fi  # it resumes these itself
+  site_drain "$file" "${by[@]}" >>"$ASSAY_STATE/$kind.txt"
   if [ "$ASSAY_DRAIN" = apply ]; then return 1; fi
 }
 
@@ -320,7 +324,7 @@ site_no_results() {  # DIRECTORY TEXT
 # the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge. An option of RUN-OPTIONS
 # takes the place of the same one of ASSAY_OPTIONS, and both that of the script's own: given twice, most are refused.
 site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
-  local directory=$1 history=$2 launched=0 code=0 past=() launch=() launcher=() own=() options=() kept=() site_options=()
+  local directory=$1 history=$2 launched=0 code=0 nodes past=() launch=() launcher=() own=() options=() kept=() site_options=()
   shift 2
   while [ "$1" != -- ]; do own+=("$1"); shift; done
   shift
@@ -331,6 +335,9 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
   site_without "$(site_names "$@")" "${site_options[@]}"
   options=("${kept[@]}")
+  # A node of the job that no rank runs on is missing, unless nodes are left out on purpose.
+  nodes=$(launch_job_nodes "${launch[@]}")
+  case "$(site_names "$@" "${options[@]}")" in *' --only '* | *' --exclude '*) ;; *) own+=(${nodes:+--expect-nodes "$nodes"}) ;; esac
   site_without "$(site_names "$@" "${options[@]}")" "${launcher[@]}" --require coverage "${own[@]}" "${past[@]}"
   site_forward "$ASSAY" run "${kept[@]}" "$@" "${options[@]}" --out "$directory/run.h5" \
     >>"$directory/run.log" 2>&1 || launched=$?
@@ -344,9 +351,9 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   fi
   site_judge "$directory" "${past[@]}" || code=$?
   if [ -n "$ASSAY_PROM" ] && [ -s "$directory/assay.prom" ]; then
-    # A reader must never see half of it, and renaming works only inside one file system.
+    # A reader must never see half of it, and renaming works only inside one file system. node_exporter is another user.
     # An existing symbolic link is replaced, not followed.
-    { cp --remove-destination "$directory/assay.prom" "$ASSAY_PROM.new" && mv -T "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
+    { rm -f "$ASSAY_PROM.new" && (umask 022; set -C; cat "$directory/assay.prom" >"$ASSAY_PROM.new") && mv -T "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
       printf '%s: cannot write %s\n' "${0##*/}" "$ASSAY_PROM" >&2
   fi
   return "$code"

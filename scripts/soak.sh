@@ -9,7 +9,7 @@ Usage: scripts/soak.sh [RUN OPTIONS...]
 
 One segment (setting ASSAY_SOAK_MINUTES) of a soak of ASSAY_SOAK_SEGMENTS. As a Slurm job it submits the next one, unless the job
 is cancelled: on the nodes of the first, without those that failed so far and those that are down or drained then; with its
-partition, account, QOS, reservation and time limit. A second job waits on one node for the case that this one is lost with
+partition, account, QOS, reservation, GRES of a node (--gres) and time limit. A second job waits on one node for the case that this one is lost with
 its node, killed or out of time: it judges what was measured and submits the next segment. Elsewhere the segments follow
 each other in this process, without the nodes that failed, until a signal comes (USR1 ahead of a time limit, or TERM) or
 all nodes have failed. In RESULTS/DATE/soak-JOB/:
@@ -159,6 +159,10 @@ same_queue() {
     value=SLURM_JOB_${name^^} value=${!value:-}
     if [ -n "$value" ] && [ "$value" != '(null)' ]; then queue+=(--"$name=$value"); fi
   done
+  # Slurm says gres:gpu:8,gres:nvme:1 of --gres=gpu:8,nvme:1, and gres/gpu:8 since 23.11.
+  value=$(scontrol show job -o "$SLURM_JOB_ID" 2>/dev/null | sed -n 's/.* TresPerNode=\([^ ]*\).*/\1/p' | tr , '\n' |
+    sed -n 's/^gres[:\/]//p' | paste -sd,) || value=''
+  if [ -n "$value" ]; then queue+=(--gres="$value"); fi
   limit=$(squeue -h -j "$SLURM_JOB_ID" -o %l 2>/dev/null) || limit=''
   if [ -n "$limit" ]; then queue+=(--time="$limit"); fi
 }
@@ -211,7 +215,8 @@ next_nodes || true
 if [ ! -s "$directory/next.txt" ]; then printf 'soak.sh: no node is left for the next segment\n' >&2; finish; fi
 options=(--nodes="$(wc -l <"$directory/next.txt")" --nodelist="$(paste -sd, "$directory/next.txt")"
   --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
-if ! env -u SLURM_EXCLUSIVE sbatch "${options[@]}" "${queue[@]}" "$here/slurm/soak.sbatch" "$@"; then
+# What launch.sh set for the steps of this job is none of the next.
+if ! env -u SLURM_EXCLUSIVE ${launch_gres:+-u SLURM_GRES} sbatch "${options[@]}" "${queue[@]}" "$here/slurm/soak.sbatch" "$@"; then
   printf 'soak.sh: segment %s cannot be submitted\n' "$((number + 1))" >&2
   finish
 fi

@@ -5,16 +5,17 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/slurm/drain.sh [--apply] [--resume] [--most N] FILE|DIR [VERDICT OPTIONS...]
+Usage: scripts/slurm/drain.sh [--apply] [--resume] [--by CHECK] [--most N] FILE|DIR [VERDICT OPTIONS...]
 
 Judges FILE (`assay verdict`, with the options given) and prints an scontrol line for every node that FAIL findings name;
 only when the verdict is FAIL (exit 2). The Reason begins with `assay:` and says what was found. A link or a switch is no
 node, a node that was drained before keeps its Reason, and a run with injected faults drains no node: these are
 printed as comments.
 
-  --apply   run the lines too
-  --resume  instead: bring back nodes that are PASS in FILE and whose Reason begins with `assay:`; no others
-  --most N  with more failed nodes than N none is drained (default: setting ASSAY_DRAIN_MOST); exit code 3
+  --apply     run the lines too
+  --resume    instead: bring back nodes that are PASS in FILE and whose Reason begins with `assay:`; no others
+  --by CHECK  the Reason begins with `assay: CHECK:`, and --resume brings back only nodes whose Reason begins so
+  --most N    with more failed nodes than N none is drained (default: setting ASSAY_DRAIN_MOST); exit code 3
 
 Exit code: 0; 3 too many nodes; 4 wrong use or an unreadable file; 5 scontrol failed.
 TEXT
@@ -24,12 +25,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/site.sh
 . "$here/site.sh"
 
-apply=0 resume=0 most=''
+apply=0 resume=0 most='' ours=assay:
 while [ "$#" -gt 0 ]; do
   case "$1" in
     --help | -h) usage; exit 0 ;;
     --apply) apply=1 ;;
     --resume) resume=1 ;;
+    --by) [[ ${2:-} =~ ^[A-Za-z0-9_-]{1,40}$ ]] || site_wrong "--by takes the name of a check, not '${2:-}'"; ours="assay: $2:"; shift ;;
     --most) [[ ${2:-} =~ ^[0-9]{1,6}$ ]] || site_wrong "--most takes a number, not '${2:-}'"; most=$2; shift ;;
     -*) site_wrong "unknown option $1 (try --help)" ;;
     *) break ;;
@@ -80,7 +82,7 @@ while read -r node state reason; do
   site_node "$node" || { printf '# %s: no name that Slurm knows\n' "$node"; continue; }
   shown=$(show_node "$node")
   case "$(state_of "$shown"):$(reason_of "$shown")" in
-    *DRAIN*:assay:*) act "$node" RESUME ;;
+    *DRAIN*:"$ours"*) act "$node" RESUME ;;
     *DRAIN*) printf '# %s is not ours to resume: %s\n' "$node" "$(reason_of "$shown")" ;;
   esac
 done <"$work/nodes"
@@ -106,7 +108,7 @@ for line in "${drains[@]}"; do
   esac
   # One line, short enough for sinfo, and nothing in it that a shell would read.
   reason=${line#* }
-  reason=$(printf 'assay: %s' "${reason%%; next: *}" | tr -cd 'A-Za-z0-9 .,:;/%()+=_<>-' | cut -c1-200)
+  reason=$(printf '%s %s' "$ours" "${reason%%; next: *}" | tr -cd 'A-Za-z0-9 .,:;/%()+=_<>-' | cut -c1-200)
   act "$node" DRAIN "$reason"
 done
 if [ "$failed" = 1 ]; then exit 5; fi

@@ -89,7 +89,30 @@ class Batch(place.SiteTest):
 
     def test_those_of_slurm_are_the_ones_in_the_folder(self):
         for kind in KINDS:
-            self.assertEqual((place.SCRIPTS / "slurm" / f"{kind}.sbatch").read_text(), self.text("slurm", kind))
+            self.assertEqual((place.SCRIPTS / "slurm" / f"{kind}.sbatch").read_text(), self.text("slurm", kind, "--beside"))
+
+    def test_a_script_that_is_saved_anywhere_starts_the_scripts_beside_the_program(self):
+        scripts = self.dir / "my 'tools}" / "scripts"
+        scripts.mkdir(parents=True)
+        for name in ("batch.sh", "site.sh", "launch.sh", "safe.sh"):
+            shutil.copy(place.SCRIPTS / name, scripts)
+        for folder in (scripts, self.dir):
+            (folder / "nightly.sh").write_text('#!/bin/sh\necho "$0 $*"\n')
+            (folder / "nightly.sh").chmod(0o755)
+        for system in ("slurm", "pbs", "lsf", "flux"):
+            said = subprocess.run([scripts / "batch.sh", system, "nightly", "--gpus", "0", "--cores", "8"], env=self.env, capture_output=True, text=True)
+            self.assert_code(said, 0)
+            script = re.sub(r"(?m)^\( sleep .*", "", said.stdout)  # the timer of PBS would outlive the test
+            for env, folder in [({}, scripts), ({"ASSAY_SCRIPTS": str(self.dir)}, self.dir)]:
+                job = subprocess.run(["bash", "-s", "--", "--quiet"], input=script, env={**self.env, **env}, cwd="/", capture_output=True, text=True)
+                self.assertEqual((job.stdout, job.stderr), (f"{folder}/nightly.sh --quiet\n", ""), system)
+
+    def test_those_in_the_folder_find_the_scripts_where_they_were_submitted(self):
+        self.program("scontrol", f"#!/bin/sh\necho 'JobId=7 Command={self.dir}/slurm/nightly.sbatch WorkDir=/'\n")
+        (self.dir / "nightly.sh").write_text("#!/bin/sh\necho here\n")
+        (self.dir / "nightly.sh").chmod(0o755)
+        job = subprocess.run(["bash", "-s"], input=self.text("slurm", "nightly", "--beside"), env={**self.env, "SLURM_JOB_ID": "7"}, capture_output=True, text=True)
+        self.assertEqual((job.stdout, job.stderr), ("here\n", ""))
 
     def test_shells_can_read_them(self):
         shellcheck = shutil.which("shellcheck")
@@ -170,7 +193,7 @@ class Batch(place.SiteTest):
 
     def test_wrong_use(self):
         for args, line in [(["slurm"], "usage: "), (["lsd", "nightly"], "SYSTEM is "), (["slurm", "daily"], "KIND is "),
-                           (["slurm", "nightly", "--nodes", "x"], "--nodes takes a number"), (["slurm", "nightly", "--nodes"], "--nodes needs a value"), (["slurm", "nightly", "--gpus", "x"], "--gpus takes"),
+                           (["slurm", "nightly", "--nodes", "x"], "--nodes takes a number"), (["slurm", "nightly", "--nodes"], "--nodes needs a value"), (["slurm", "nightly", "--gpus", "x"], "--gpus takes"), (["flux", "nightly", "--beside"], "--beside needs a value"),
                            (["kubernetes", "nightly", "--gpus", "1", "--image", "a b"], "--image: ")]:
             result = self.script("batch.sh", *args)
             self.assert_code(result, 4)

@@ -149,6 +149,21 @@ class Drain(place.SiteTest):
         self.assertEqual(self.calls(), ["NodeName=node1 State=RESUME"], "node3 still fails, node2 is not ours")
         self.assertRegex(result.stdout, r"(?m)^# node2 .*: new DIMM on the way$")
 
+    def test_a_check_has_reasons_of_its_own_and_resumes_these_alone(self):
+        self.assert_code(self.drain("--apply", "--by", "healthcheck", "bad.h5", "--limits", "l.toml"), 0)
+        [call] = self.calls()
+        self.assertTrue(call.startswith("NodeName=node3 State=DRAIN Reason=assay: healthcheck: node3/"), call)
+        self.node("node1", "IDLE+DRAIN", call.split("Reason=")[1])
+        self.node("node2", "IDLE+DRAIN", "assay: node2/cores0-3: slow")
+        self.node("node4", "IDLE+DRAIN", "assay: healthchecks: x")
+        result = self.drain("--apply", "--resume", "--by", "healthcheck", "good.h5")
+        self.assert_code(result, 0)
+        self.assertEqual(self.calls()[1:], ["NodeName=node1 State=RESUME"])
+        self.assertRegex(result.stdout, r"(?m)^# node2 is not ours to resume: assay: node2/cores0-3: slow$")
+        # A night brings back both.
+        self.drain("--apply", "--resume", "good.h5")
+        self.assertEqual([line.split()[0] for line in self.calls()[2:]], ["NodeName=node1", "NodeName=node2", "NodeName=node4"])
+
     def test_simulated_and_injected_runs_touch_nobody(self):
         done = place.subprocess.run([place.ASSAY, "simulate", "--nodes", "8", "--fault", "bitflip:node=3,target=gemm", "-o", "sim.h5"],
                                     cwd=self.dir, capture_output=True, text=True)
@@ -165,7 +180,7 @@ class Drain(place.SiteTest):
         self.assertRegex(result.stderr, r"\bscontrol\b.*\bnode3\b")
 
     def test_wrong_use(self):
-        for args, line in [([], "usage: "), (["--drain", "bad.h5"], "--drain"), (["--most", "x", "bad.h5"], "--most"),
+        for args, line in [([], "usage: "), (["--drain", "bad.h5"], "--drain"), (["--most", "x", "bad.h5"], "--most"), (["--by", "a b", "bad.h5"], "--by"),
                            (["none.h5"], "assay: ")]:
             result = self.drain(*args)
             self.assert_code(result, 4)

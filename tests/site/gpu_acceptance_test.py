@@ -48,6 +48,19 @@ class GpuAcceptance(place.SiteTest):
             self.assertEqual(code, 3, line)
             self.assertRegex(line, r"^smoke +\d+ s  cut short at its limit of 4 s: smoke.log\n$")
 
+    def test_a_path_with_a_space_fails_no_gpu(self):
+        folder = self.dir / "bin" / "some where"
+        (folder / "tests").mkdir(parents=True)
+        assay = self.program("some where/assay", FIGURES)
+        self.program("some where/mpirun", '#!/bin/sh\n[ "$1 $2 $3" = "-n 1 --oversubscribe" ] && shift 3 && exec "$@"\n')
+        for name in ("cuda_mpi_tests", "cuda_kernel_tests"):
+            self.program(f"some where/tests/{name}", '#!/bin/sh\necho "$*"\n')
+        self.program("compute-sanitizer", '#!/bin/sh\n[ "$1 $2 $3 $4" = "--tool memcheck --error-exitcode 9" ] && shift 4 && exec "$@"\n')
+        self.script("gpu_acceptance.sh", "--assay", assay, "--tests", folder / "tests", "--minutes", "1", "--steps", "kernels,nccl,memcheck", "--out", "out",
+                    env={"ASSAY_CUBLASLT_LIBRARY": "none", "ASSAY_NCCL_LIBRARY": "none"})
+        steps = (self.dir / "out" / "steps.txt").read_text().splitlines()
+        self.assertEqual([(line.split()[0], line.split()[-1]) for line in steps], [("kernels", "passed"), ("nccl", "passed"), ("memcheck", "passed")], steps)
+
     def test_figures_are_the_same_where_numbers_have_a_comma(self):
         if not shutil.which("localedef") or not pathlib.Path("/usr/share/i18n/locales/de_DE").exists():
             self.skipTest("no localedef here, or no locales to make one from")

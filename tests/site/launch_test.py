@@ -54,6 +54,90 @@ class Launch(place.SiteTest):
         self.assertIn("mpi_yield_when_idle 0", self.words("mpirun", ASSAY_RANKS="1"), "a core for every rank")
         self.assertNotIn("mpi_yield_when_idle", self.words("mpirun", ASSAY_RANKS="9000"))
 
+    ALONE = "OverSubscribe=NO Contiguous=0 Licenses=(null)"
+
+    def gpus_of_steps(self, launch, nodes, job=ALONE, **env):
+        """What the job steps of a launch in job 7 ask for, where scontrol says NODES and JOB."""
+        self.program("scontrol", f"""#!/bin/bash
+case "$*" in
+  "show job -o 7") echo 'JobId=7 JobName=night TRES=cpu=64,gres/gpu=8 {job} Command=/x/gpu.sh' ;;
+  "show node -o n[1-2]") printf '{nodes}' ;;
+  *) exit 1 ;;
+esac
+""")
+        clean = {name: "" for name in ("SLURM_STEP_GRES", "SLURM_GRES")}
+        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2", "SLURMD_NODENAME": "n1"}
+        return self.shell('launch_words 2>&1; env -u SLURM_STEP_GRES bash -c "echo \\${SLURM_GRES:-none}"', **{**clean, **job, "ASSAY_LAUNCH": launch, **env}).strip()
+
+    def test_steps_of_a_job_that_has_its_nodes_for_itself_ask_for_their_gpus(self):
+        node = "NodeName=n1 Arch=x86_64 {} NodeAddr=n1 State=ALLOCATED AllocTRES=gres/gpu=9\\n".format
+        typed, plain = node("Gres=gpu:h100:8(S:0-1),nvme:1"), node("Gres=gpu:4(S:0,2),gpu:a100:2,gpu")
+        for launch in ["srun --mpi=pmix", "srun -n 16", "/opt/slurm/bin/srun", "mpirun", "mpirun -N 8", "srun --gres-flags=disable-binding"]:
+            self.assertEqual(self.gpus_of_steps(launch, typed * 2), "gpu:8", launch)
+        self.assertEqual(self.gpus_of_steps("srun", plain), "gpu:7")
+        # A step asks for as many on each node: of different ones some would stay untested, and nothing would say so.
+        differ = "the nodes have {} to 8 GPUs by Slurm, and a step asks for as many on each: none are asked for (sbatch --gres can)\nnone"
+        self.assertEqual(self.gpus_of_steps("srun", typed + plain), differ.format(7))
+        self.assertEqual(self.gpus_of_steps("srun", typed + node("Gres=(null)")), differ.format(0))
+        self.assertEqual(self.gpus_of_steps("srun", typed, job="OverSubscribe=NO Exclusive=NODE Contiguous=0"), "gpu:8")
+        for nodes in [node("Gres=(null)") * 2, node("Gres=gpus:8"), node("Gres=shard:8,nvme:2"), node("CfgTRES=cpu=8"), ""]:
+            self.assertEqual(self.gpus_of_steps("srun", nodes), "none", nodes)
+
+    def test_where_somebody_asks_for_gpus_the_steps_do_not(self):
+        nodes = "NodeName=n1 Gres=gpu:8\\n"
+        for launch in ["srun --gres=gpu:4", "srun --gres gpu:4", "srun --gpus=8", "srun -G 8", "srun -G8", "srun --gpus-per-node=4", "srun --gpus-per-task 1",
+                       "mpirun --mca plm_slurm_args --gres=gpu:4", "flux run", ""]:
+            self.assertEqual(self.gpus_of_steps(launch, nodes), "none", launch)
+        for asked in ["TresPerNode=gres:gpu:8", "TresPerNode=gres/gpu:h100:8", "TresPerJob=gres:nvme:1,gres:gpu:16", "Gres=gpu:8", "TresPerNode=gres:none"]:
+            self.assertEqual(self.gpus_of_steps("srun", nodes, job=f"{self.ALONE} {asked}"), "none", asked)
+        self.assertEqual(self.gpus_of_steps("srun", nodes, job=f"{self.ALONE} TresPerNode=gres:nvme:1"), "gpu:8")
+        self.assertEqual(self.gpus_of_steps("srun", nodes, SLURM_GRES="gpu:2"), "gpu:2")
+        for name in ["SLURM_STEP_GRES", "SLURM_GPUS_PER_NODE", "SLURM_GPUS"]:
+            self.assertEqual(self.gpus_of_steps("srun", nodes, **{name: "2"}), "none", name)
+        # A job that shares its nodes has no GPUs without asking, and outside a job srun makes one of its own.
+        for job in ["OverSubscribe=OK Contiguous=0", "OverSubscribe=NO Exclusive=NO Contiguous=0"]:
+            self.assertEqual(self.gpus_of_steps("srun", nodes, job=job), "none", job)
+        self.assertEqual(self.gpus_of_steps("srun -n 2", nodes, SLURM_JOB_ID=""), "none")
+
+    def test_mpirun_gets_the_hosts_of_a_job_of_pbs_or_lsf(self):
+        hosts = self.dir / "123.server"
+        hosts.write_text("n1\nn1\nn2\nn2\nn3\nn3\n")
+        nodes = 'launch_words; echo "${launch[*]-} $(launch_job_nodes "${launch[@]}")"'
+        for job in [{"PBS_NODEFILE": str(hosts), "PBS_JOBID": "1"}, {"LSB_DJOB_HOSTFILE": str(hosts), "LSB_JOBID": "1"}]:
+            self.program("mpirun", "#!/bin/bash\necho 'mpirun (Open MPI) 4.1.4'\n")
+            self.assertRegex(self.words("mpirun", **job), rf"^mpirun --hostfile {hosts} --map-by ppr:\d+:node ")
+            self.assertEqual(self.words("mpirun -n 6", **job), f"mpirun -n 6 --hostfile {hosts}")
+            # It can be told others; the list that it would get is its own where it is told that one.
+            for words, count in [("mpirun -n 6", 3), (f"mpirun -n 6 --hostfile {hosts}", 3), (f"mpirun -n 6 -machinefile={hosts}", 3), ("mpirun -n 4 --host n1:2,n2:2", "")]:
+                said = self.shell(nodes, ASSAY_LAUNCH=words, **job).strip()
+                self.assertEqual(said, f"{words}{'' if 'file' in words or 'host' in words else f' --hostfile {hosts}'} {count}".strip())
+            self.assertEqual(self.words("jsrun -a 1", **job), "jsrun -a 1")
+            self.assertEqual(self.words("mpirun -n 6", SLURM_JOB_ID="1", **job), "mpirun -n 6")
+            self.assertEqual(self.words("mpirun -n 6", **{name: "/nonexistent" for name in job}), "mpirun -n 6")
+            # Lost nodes are left out of it.
+            words = ["mpirun", "--hostfile", str(hosts), "-n", "6"]
+            self.assertEqual(self.started(*words, nodes="--without=n2", **job), "mpirun --host n1:2,n3:2 -n 4 assay run --level smoke")
+        # Hydra finds them by itself; the run must have them all the same.
+        self.program("mpirun", "#!/bin/bash\necho 'HYDRA build details:'\n")
+        self.assertEqual(self.shell(nodes, ASSAY_LAUNCH="mpirun", **job), "mpirun 3\n")
+
+    def test_a_job_of_pbs_must_have_all_of_its_nodes_but_those_that_are_left_out(self):
+        self.program("mpirun", "#!/bin/bash\necho 'mpirun (Open MPI) 4.1.4'\n")
+        (self.dir / "nodes").write_text("n1\nn2\nn2\n")
+        self.made(nodes=2)
+        self.runs(place.COPY)
+        job = {"PBS_NODEFILE": str(self.dir / "nodes"), "PBS_JOBID": "1", "SLURM_JOB_ID": ""}
+        for options, words, expected in [("", [], ["--expect-nodes", "2"]), ("--expect-nodes 3", [], ["--expect-nodes", "3"]), ("", ["--expect-nodes=1"], ["--expect-nodes=1"]),
+                                         ("--exclude n1", [], []), ("", ["--only=n1"], [])]:
+            self.settings(ASSAY=self.fake_assay(), ASSAY_LAUNCH="mpirun", ASSAY_OPTIONS=options)
+            self.script("acceptance.sh", *words, env=job)
+            arguments = (self.dir / "arguments").read_text().split("\n")
+            at = [index for index, word in enumerate(arguments) if word.startswith("--expect-nodes")]
+            self.assertEqual([word for index in at for word in arguments[index:index + (1 if "=" in arguments[index] else 2)]], expected)
+        self.settings(ASSAY=self.fake_assay(), ASSAY_LAUNCH="mpirun --host n1")
+        self.script("acceptance.sh", env=job)
+        self.assertNotIn("--expect-nodes", (self.dir / "arguments").read_text())
+
     def test_what_says_its_ranks_itself_is_left_as_it_is(self):
         for launch in ["mpirun -n 4", "mpirun --npernode 2", "mpirun -N 2", "mpirun -c 2", "mpirun --map-by ppr:1:socket", "mpirun --map-by=node",
                        "mpirun -pernode", "srun --ntasks=3", "srun -n 3", "srun -n3", "srun --ntasks-per-node 2", "srun --tasks-per-node=2",

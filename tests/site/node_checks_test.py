@@ -222,12 +222,19 @@ class NodeChecks(place.SiteTest):
 
     def test_the_health_check_brings_back_what_it_drained(self):
         self.assert_code(self.script("slurm/healthcheck.sh"), 0)
-        self.assertEqual(len(self.calls()), 1)
+        [drained] = self.calls()
+        self.assertTrue(drained.startswith("NodeName=node0 State=DRAIN Reason=assay: healthcheck: node0/"), drained)
         self.result_of_run(0, nodes=4)
-        (self.slurm / "node0").write_text("DRAINED\nassay: node0/cores0-3: slow\n")
+        (self.slurm / "node0").write_text(f"DRAINED\n{drained.split('Reason=')[1]}\n")
+        shutil.rmtree(self.dir / "state")  # a restart of the node empties /run
+        self.node_settings(ASSAY_DRAIN="print")
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.assertEqual(self.calls()[1:], [])
+        self.node_settings()
         self.assert_code(self.script("slurm/healthcheck.sh"), 0)
         self.assertEqual(self.calls()[1:], ["NodeName=node0 State=RESUME"])
-        # Once: a node that a night drained later is the night's.
+        # A node that a night drained later is the night's.
+        (self.slurm / "node0").write_text("DRAINED\nassay: node0/cores0-3: slow\n")
         self.assert_code(self.script("slurm/healthcheck.sh"), 0)
         self.assertEqual(len(self.calls()), 2)
 
@@ -237,6 +244,28 @@ class NodeChecks(place.SiteTest):
         self.result_of_run(0, nodes=4)
         self.assert_code(self.script("slurm/healthcheck.sh"), 0)
         self.assertEqual(self.calls(), [])
+
+    def test_a_launcher_of_another_mpi_gets_no_words_of_open_mpi(self):
+        mpich = self.program("assay-of-mpich", f"""#!/bin/bash
+[ "$1" = --version ] && {{ echo '  MPI            MPICH 4.0.2'; exit; }}
+exec {self.fake} "$@"
+""")
+        self.node_settings(ASSAY_RANKS="3", ASSAY=mpich)
+        self.result_of_run(0, nodes=4)
+        self.program("mpirun", f"""#!/bin/bash
+[ "$1" = --version ] && {{ echo 'HYDRA build details:'; exit; }}
+[ "$1 $2" = "-n 3" ] || {{ echo "unrecognized argument ${{1#--}}"; exit 255; }}
+echo "$*" >>{self.dir}/launched
+exec "${{@:3}}"
+""")
+        for kind in ("prolog", "healthcheck"):
+            self.assert_code(self.script(f"slurm/{kind}.sh"), 0)
+            self.assertRegex((self.results / "log").read_text(), rf" {kind} job=- exit=0 \S+: PASS \(exit 0\)\n$")
+        self.assertEqual(len((self.dir / "launched").read_text().splitlines()), 2)
+        # A program of Open MPI is not started by it: its ranks would be as many runs of one rank.
+        self.node_settings(ASSAY_RANKS="3")
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.assertEqual(len((self.dir / "launched").read_text().splitlines()), 2)
 
     def test_a_check_on_this_machine_is_real(self):
         self.node_settings(ASSAY=place.ASSAY, ASSAY_DRAIN="print")

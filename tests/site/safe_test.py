@@ -137,6 +137,15 @@ class Places(place.SiteTest):
         self.assertIn("assay_", (self.dir / "assay.prom").read_text())
 
 
+    def test_metrics_are_for_all_to_read(self):
+        """node_exporter is another user, whatever the umask of the night."""
+        self.addCleanup(os.umask, os.umask(0o077))
+        self.settings(ASSAY=self.fake_assay(), ASSAY_PROM=self.dir / "assay.prom")
+        for _ in range(2):
+            self.assert_code(self.script("nightly.sh"), 0)
+            self.assertEqual((self.dir / "assay.prom").stat().st_mode & 0o777, 0o644)
+
+
 class Names(drain_test.Drain):
     """A node whose name stands for many: every one of the eight would be drained."""
 

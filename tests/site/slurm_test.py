@@ -153,6 +153,23 @@ class Slurm(place.SiteTest):
                 table = self.command(place.ASSAY, "export", directory / "run.h5", "--jsonl").stdout
                 self.assertGreater(len(table), 0)
 
+    def test_the_ranks_of_a_job_that_asks_for_no_gpus_have_those_of_its_nodes(self):
+        self.runs(place.COPY + """
+import shlex
+launcher = shlex.split(sys.argv[sys.argv.index("--launcher") + 1].replace("{exclude}", ""))
+rank = ["bash", "-c", 'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"']
+(here / "ranks").write_text(subprocess.run(launcher + rank, capture_output=True, text=True).stdout)
+""")
+        self.made(nodes=2)
+        for launch in ("srun", "mpirun"):
+            for options in ([], ["--gres=gpu:2"]):
+                with self.subTest(launch, options=options):
+                    self.site(ASSAY=self.fake, ASSAY_LAUNCH=launch, ASSAY_RANKS="1")
+                    job, code = self.submit("nightly", options=["--nodes=2", *options])
+                    self.assertEqual(code, 0, self.said("nightly", job))
+                    ranks = sorted((self.dir / "ranks").read_text().splitlines())
+                    self.assertEqual([rank.split()[1:] for rank in ranks], 2 * [["0,1"]])
+
     def test_a_job_that_its_time_limit_ends_keeps_its_results(self):
         self.site(ASSAY=place.ASSAY, ASSAY_LAUNCH="srun --mpi=pmix", ASSAY_LEVEL="soak",
                   ASSAY_OPTIONS="--duration 10m --suites inventory,gemm,allreduce")

@@ -102,6 +102,10 @@ class Soak(place.SiteTest):
         line = (self.dir / "submitted").read_text()
         self.assertIn(" --partition=burnin --account=ops --reservation=new --time=45:00 ", line)
         self.assertTrue(line.endswith("/soak.sbatch --suites gemm\n"), line)
+        for said, gres in [("gres:gpu:8,gres:nvme:1", "gpu:8,nvme:1"), ("gres/gpu:h100:8", "gpu:h100:8")]:
+            self.program("scontrol", f'#!/bin/sh\n[ "$1 $2" = "show job" ] && exec echo "JobId=$4 Power= TresPerNode={said} MailUser=x"\necho node0\n')
+            self.assert_code(self.script("soak.sh", env=job | {"SLURM_JOB_ID": gres[-1] + "9"}), 0)
+            self.assertIn(f" --reservation=new --gres={gres} --time=45:00 ", (self.dir / "submitted").read_text())
 
     def test_a_job_waits_for_the_loss_of_this_one_until_its_end(self):
         job = self.slurm() | {"SLURM_JOB_PARTITION": "burnin"}
