@@ -52,8 +52,6 @@ std::string fault_words(const results::Finding& f) {
   return fmt::format("{} {} {}s", f.members.size(), how, noun.empty() ? "part" : noun);
 }
 
-std::string node_of_name(const std::string& name) { return name.substr(0, name.find('/')); }
-
 /// The first so many of `items`, separated by commas.
 std::string listed(const std::vector<std::string>& items, std::size_t most) {
   std::string text;
@@ -82,7 +80,7 @@ Rejected rejected_by(const results::Results& results, const results::VerdictData
   }
   for (const auto& f : verdict.findings) {
     if (f.severity != "FAIL") continue;
-    const auto node = faults.find(node_of_name(f.name));
+    const auto node = faults.find(node_of(f.name));
     auto& list = node == faults.end() || f.level == "link" ? out.others : node->second;
     const std::string prefix = f.level + ":";
     const std::string own = f.name.substr(f.name.starts_with(prefix) ? prefix.size() : 0);

@@ -8,10 +8,6 @@
 namespace assay::report {
 namespace {
 
-bool is_link(const std::string& name) { return name.find('>') != std::string::npos; }
-
-std::string node_of(const std::string& name) { return name.substr(0, name.find('/')); }
-
 /// What FAILs name: links, and all else.
 struct Named {
   std::set<std::string> links, ends, others, nodes_of_others;
@@ -25,10 +21,9 @@ Named named_by(const results::VerdictData& verdict, const std::set<std::string>&
     auto names = f.members;
     if (names.empty() || f.level != "cluster") names.push_back(f.name);
     for (const auto& name : names) {
-      if (is_link(name)) {
+      if (const auto ends = ends_of(name); ends.size() > 1) {
         out.links.insert(name);
-        const auto arrow = name.find('>');
-        for (const auto& end : {name.substr(0, arrow), name.substr(arrow + 1)}) {
+        for (const auto& end : ends) {
           out.ends.insert(end);
           out.ends.insert(node_of(end));
         }
@@ -44,6 +39,14 @@ Named named_by(const results::VerdictData& verdict, const std::set<std::string>&
 }
 
 }  // namespace
+
+std::vector<std::string> ends_of(const std::string& name) {
+  const auto arrow = name.find('>');
+  if (arrow == std::string::npos) return {name};
+  return {name.substr(0, arrow), name.substr(arrow + 1)};
+}
+
+std::string node_of(const std::string& part) { return part.substr(0, part.find('/')); }
 
 LinkEnds link_ends(const results::Results& results, const results::VerdictData& verdict) {
   if (std::ranges::none_of(verdict.findings, [](const auto& f) { return f.severity == "FAIL"; })) return {};

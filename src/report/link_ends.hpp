@@ -6,10 +6,16 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "results/model.hpp"
 
 namespace assay::report {
+
+/// Both ends of a link (node07/gpu0>node08/gpu0); any other part alone.
+std::vector<std::string> ends_of(const std::string& name);
+/// The node of a part, or the node itself.
+std::string node_of(const std::string& part);
 
 struct LinkEnds {
   std::size_t links = 0;        ///< that FAIL

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "report/link_ends.hpp"
 #include "report/summary_data.hpp"
 #include "report/words.hpp"
 #include "results/case_name.hpp"
@@ -18,7 +19,7 @@ namespace {
 bool concerns(const std::set<std::string>& named, const results::Results& results, const results::CaseData& c,
               std::size_t row) {
   const auto is_named = [&](const std::string& name) {
-    return named.contains(name) || named.contains(name.substr(0, name.find('/')));
+    return named.contains(name) || named.contains(node_of(name));
   };
   if (is_named(entity_name(results, c, row))) return true;
   return row < c.source.size() && row < c.destination.size() &&

@@ -13,6 +13,7 @@
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
 #include "report/html/svg.hpp"
+#include "report/link_ends.hpp"
 #include "report/words.hpp"
 
 namespace assay::report {
@@ -183,12 +184,10 @@ std::string timeline_figure(const Evidence& e, std::size_t index, const results:
 /// The node of a part, both of a link; empty where it has none, as a switch.
 std::string node_links(const std::string& name, const std::set<std::string>& nodes) {
   std::string links;
-  for (std::size_t begin = 0; begin < name.size();) {
-    const std::size_t end = std::min(name.find('>', begin), name.size());
-    const std::string node = name.substr(begin, std::min(name.find('/', begin), end) - begin);
+  for (const auto& end : ends_of(name)) {
+    const std::string node = node_of(end);
     if (nodes.contains(node) && links.find(part_link(node)) == std::string::npos)
       links += (links.empty() ? "<p class=\"links\">Node: " : ", ") + part_link(node);
-    begin = end + 1;
   }
   return links.empty() ? "" : links + "</p>";
 }

@@ -13,6 +13,7 @@
 #include "report/html/png.hpp"
 #include "report/html/sections.hpp"
 #include "report/html/svg.hpp"
+#include "report/link_ends.hpp"
 #include "verdict/link_coverage.hpp"
 
 namespace assay::report {
@@ -74,12 +75,7 @@ std::set<std::string> claimed_in(const Page& page, const std::string& suite) {
   };
   for (const auto& f : page.in.verdict.findings) {
     if (f.severity == "INFO" || !of_links(f)) continue;
-    for (std::size_t begin = 0; begin <= f.name.size();) {  // both ends of a link
-      const std::size_t end = std::min(f.name.find('>', begin), f.name.size());
-      const std::string name = f.name.substr(begin, end - begin);
-      claimed.insert({name, name.substr(0, name.find('/'))});
-      begin = end + 1;
-    }
+    for (const auto& end : ends_of(f.name)) claimed.insert({end, node_of(end)});
   }
   return claimed;
 }

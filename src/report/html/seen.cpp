@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "report/link_ends.hpp"
+
 namespace assay::report {
 namespace {
 
@@ -53,17 +55,16 @@ void Seen::add_end(const std::string& name, Rows& out) const {
   if (at != parts_.end()) add(out, at->second.rows);
   add_above(name, out);
   // Which NICs the messages of a device or node take is not known.
-  if (at == parts_.end() || !at->second.nic) add_below(name.substr(0, name.find('/')), true, out);
+  if (at == parts_.end() || !at->second.nic) add_below(node_of(name), true, out);
 }
 
 Seen::Rows Seen::near(const std::string& name) const {
   Rows out;
-  if (const auto arrow = name.find('>'); arrow != std::string::npos) {
-    add_end(name.substr(0, arrow), out);
-    add_end(name.substr(arrow + 1), out);
-  }
+  const auto ends = ends_of(name);
+  if (ends.size() > 1)
+    for (const auto& end : ends) add_end(end, out);
   if (const auto at = parts_.find(name); at != parts_.end()) add(out, at->second.rows);
-  if (name.find('>') == std::string::npos) {
+  if (ends.size() == 1) {
     add_above(name, out);
     add_below(name, false, out);
   }
