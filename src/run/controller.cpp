@@ -266,7 +266,7 @@ class RunController final : public supervisor::Controller {
   }
 
   double run_deadline_s() const override {
-    return plan_.budget_s * (config_.level == Level::smoke ? 1.0 : 1.1) + 5.0;
+    return RunSchedule::limit_s(config_.level, plan_.budget_s, config_.options.number("spent"));
   }
 
  private:

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/hostlist.hpp"
 #include "base/system.hpp"
+#include "transport/mpi_communicator.hpp"
 
 namespace assay {
 namespace {
@@ -55,12 +56,14 @@ LocalMachine local_machine(int gpus) {
   machine.sockets = std::max(1, static_cast<int>(sockets.size()));
   machine.cpus = std::max(1, static_cast<int>(cpus.size()));
   machine.yield_told = std::getenv("OMPI_MCA_mpi_yield_when_idle") != nullptr;
+  machine.open_mpi = mpi_versions()["mpi"].starts_with("Open MPI");
   return machine;
 }
 
 std::vector<std::string> local_launcher(const LocalMachine& machine) {
   const int ranks = machine.gpus > 0 ? machine.gpus : machine.sockets;
   if (ranks < 2 || !machine.mpirun) return {};
+  if (!machine.open_mpi) return {"mpirun", "-n", std::to_string(ranks)};
   std::vector<std::string> words{
       "mpirun",    "--mca", "orte_execute_quiet", "1", "-n", std::to_string(ranks), "--oversubscribe",
       "--bind-to", "none"};

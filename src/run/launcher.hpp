@@ -16,6 +16,7 @@ struct LocalMachine {
   int cpus = 1;     ///< that this process may use
   bool mpirun = true;
   bool yield_told = false;  ///< the environment says whether ranks that wait yield their core
+  bool open_mpi = true;     ///< this program's MPI library; others' mpirun has other options
 };
 LocalMachine local_machine(int gpus);
 

@@ -7,6 +7,12 @@ namespace assay {
 
 RunSchedule::RunSchedule(const Plan& plan) : plan_(&plan) { sum_required(); }
 
+double RunSchedule::limit_s(Level level, double budget_s, double earlier_s) noexcept {
+  constexpr double last_case_s = 15;
+  const double whole_s = budget_s * (level == Level::smoke ? 1.0 : 1.1) + 5;
+  return std::max(whole_s - earlier_s, std::min(whole_s, least_s + last_case_s));
+}
+
 RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, double elapsed_s) {
   if (restarts_) return {};
   if (!first_s_) first_s_ = elapsed_s;

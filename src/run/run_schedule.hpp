@@ -41,6 +41,10 @@ class RunSchedule {
   /// `plan` outlives this object. Cases that are appended to it later run at the end.
   explicit RunSchedule(const Plan& plan);
 
+  /// After this time from the first case on, the run is ended, whatever runs. `earlier_s`: of the level's
+  /// time, before this launch.
+  static double limit_s(Level level, double budget_s, double earlier_s) noexcept;
+
   /// The next case, each once. An optional case for which the required ones may leave no time is postponed:
   /// expected times are upper bounds, and what they leave is known when the required cases have run.
   /// `stored`: paths of cases that an earlier launch has measured. `elapsed_s`: of the budget. After `end`,

@@ -26,6 +26,7 @@ TEST(Launcher, ARankPerGpuElsePerSocketUnboundAsInTheScripts) {
   EXPECT_THAT(local_launcher({8, 1, 4, true}), ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n",
                                                            "8", "--oversubscribe", "--bind-to", "none"));
   EXPECT_THAT(local_launcher({1, 2, 64, true}), IsEmpty());
+  EXPECT_THAT(local_launcher({8, 2, 64, true, false, false}), ElementsAre("mpirun", "-n", "8"));
 }
 
 TEST(Launcher, WordsAreThoseOfAShellAndLostNodesTakeTheirPlace) {

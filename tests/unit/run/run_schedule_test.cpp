@@ -156,6 +156,15 @@ TEST_F(RunScheduleTest, RequiredCasesBeginInTheTimeOfTheLevel) {
   }
 }
 
+TEST_F(RunScheduleTest, EarlierLaunchesTakeOfTheTimeAfterWhichARunIsEnded) {
+  EXPECT_DOUBLE_EQ(RunSchedule::limit_s(Level::quick, 120, 0), 137);
+  EXPECT_DOUBLE_EQ(RunSchedule::limit_s(Level::quick, 120, 50), 87);
+  // What is required may begin 30 s after the first case.
+  EXPECT_DOUBLE_EQ(RunSchedule::limit_s(Level::quick, 120, 118), 45);
+  EXPECT_DOUBLE_EQ(RunSchedule::limit_s(Level::smoke, 15, 0), 20);
+  EXPECT_DOUBLE_EQ(RunSchedule::limit_s(Level::smoke, 15, 14), 20);
+}
+
 TEST_F(RunScheduleTest, CaseMayTakeAQuarterOfSpareTime) {
   add("a", 10, true);
   add("b", 30, true);
