@@ -75,17 +75,17 @@ TEST_F(CudaMemory, MoreErrorsThanRecordsAreCounted) {
 }
 
 TEST_F(CudaMemory, ChainsAreBuiltOnceAndAgainWhenTheMemoryWasUsed) {
-  constexpr std::size_t bytes = 1 << 18;
+  constexpr std::size_t size = 1 << 18;
   for (int walk = 0; walk < 2; ++walk) {
-    const ChaseTime time = device->chase(at<void>(), bytes, 2000, 7);
+    const ChaseTime time = device->chase(at<void>(), size, 2000, 7);
     EXPECT_GT(time.ns, 0);
     EXPECT_FALSE(time.broken);
   }
   device->fill_uniform(NumType::fp64, at<double>(), 1 << 15, 3);
-  const ChaseTime time = device->chase(at<void>(), bytes, 2000, 7);
+  const ChaseTime time = device->chase(at<void>(), size, 2000, 7);
   EXPECT_GT(time.ns, 0);
   ASSERT_TRUE(time.broken);
-  EXPECT_LT(time.broken->byte_index, bytes);
+  EXPECT_LT(time.broken->byte_index, size);
   EXPECT_EQ(time.broken->actual, time.broken->reread);
   EXPECT_NE(time.broken->actual, time.broken->expected);
   EXPECT_THROW(device->chase(at<void>(), 64, 10, 7), Error);
