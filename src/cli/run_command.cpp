@@ -180,7 +180,7 @@ namespace {
 void check_files(const Config& config) {
   if (!speaks_for_all()) return;
   std::vector<std::string> inputs = references_of(config.options);
-  for (const char* name : {"topology", "config", "exclude", "resume"})
+  for (const char* name : {"topology", "config", "exclude", "only", "resume"})
     inputs.push_back(config.options.text(name));
   std::vector<Output> outputs = outputs_of(config.options);
   check_outputs(outputs, inputs);

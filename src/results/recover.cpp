@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -54,10 +56,20 @@ std::string first_problem(const Path& file) {
   }
 }
 
+/// Whether `file`, which need not exist, lies below `directory`.
+bool lies_in(const Path& file, const Path& directory) {
+  std::error_code none;
+  const Path at = std::filesystem::weakly_canonical(std::filesystem::absolute(file, none), none);
+  const Path below = at.lexically_relative(std::filesystem::weakly_canonical(directory, none));
+  return !below.empty() && *below.begin() != "..";
+}
+
 }  // namespace
 
 Recovered recover(const Path& partial, const Path& file, bool force) {
   const Path out = target_of(file);
+  if (lies_in(out, partial) || lies_in(out, partial / "cases"))
+    throw_usage(out.string() + ": lies in " + partial.string() + ", which is removed when it is recovered");
   const h5::Quiet quiet;
   const TakeOverLock lock(partial);  // a run that resumed meanwhile would lose its directory
   const auto abandoned_owner = [&partial] {

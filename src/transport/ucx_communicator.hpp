@@ -27,7 +27,7 @@ class UcxCommunicator : public ForwardingCommunicator {
     bool one_sided = false;                      ///< `expose` will be called
     /// By rank of `world`, all that messages go to, each of which has this one among its own: only their
     /// addresses are kept. Nothing: all of the group.
-    std::optional<std::vector<int>> partners;
+    std::optional<std::vector<int>> partners = {};
   };
 
   /// UCX of this build, e.g. "1.13.1"; empty where it has none.

@@ -105,6 +105,16 @@ TEST_F(Partial, RecoverTellsHowManyCasesItLacks) {
   EXPECT_FALSE(fs::exists(partial_));
 }
 
+TEST_F(Partial, RecoverMakesNoFileInTheDirectoryThatItRemoves) {
+  leave(2);
+  for (const fs::path& inside : {partial_ / "run.h5", partial_ / "cases" / "run.h5"}) {
+    EXPECT_THROW(recover(partial_, inside, false), Error);
+    EXPECT_FALSE(fs::exists(inside));
+  }
+  EXPECT_TRUE(fs::exists(case_of(0)));
+  EXPECT_TRUE(recover(partial_, file_, false).complete());
+}
+
 /// An event that names a part that there is not: no reader takes the file.
 TEST_F(Partial, RecoverKeepsWhatItMakesNoReadableFileOf) {
   {
