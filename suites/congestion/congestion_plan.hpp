@@ -36,9 +36,11 @@ struct Timing {
   double part_s = 0.25;  ///< canaries alone, and again for as long with the others
 };
 Timing timing_of(Level level) noexcept;
-/// Parts that a draw takes: canaries alone; blocks fitted (0.6 at most where the network is slow), traffic,
-/// and two more exchanges of a fifth.
-inline constexpr double draw_parts = 1 + 0.6 + 1.2 + 0.4;
+/// Parts that a draw takes on an ordinary network: canaries alone, connections, traffic, and a last exchange.
+inline constexpr double draw_parts = 2.5;
+/// The longest that an exchange of the traffic is to take. Only a slow network makes blocks smaller: on a
+/// busy machine an exchange takes long whatever its size.
+constexpr double exchange_s(double part_s) noexcept { return part_s > 1 ? part_s / 2 : 0.5; }
 
 /// Operations that a canary times at most in each part of a draw: in all draws 2000 for a rank, less for tens
 /// of thousands of ranks, but 100, which a 99th percentile needs.

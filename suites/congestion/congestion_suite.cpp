@@ -72,7 +72,8 @@ void run_part(const Case& c, const congestion::Roles& roles, Communicator& group
   std::optional<congestion::Flood> flood;
   if (!is_canary && congested) {
     const auto planned = c.parameters.at("load_bytes").get<std::size_t>();
-    flood.emplace(group, congestion::congestor_of(c), context.device, planned, seconds / 5,
+    flood.emplace(group, congestion::congestor_of(c), context.device, planned,
+                  congestion::exchange_s(seconds),
                   mix64(context.random.key(), static_cast<std::uint64_t>(draw)));
     if (flood->block_bytes() < planned) context.record.parameter("fitted_load_bytes", flood->block_bytes());
   }
