@@ -203,10 +203,14 @@ bool has_pairs(const Judgement& j, std::int32_t part) {
   });
 }
 
+bool confirms(const GroupRetest& a, const SlowUnit& slow) {
+  return a.measured && a.low > 0 &&
+         a.deficit >= std::max(log_deficit(constants::network_fail), slow.deficit / 2);
+}
+
 results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores,
                             const SlowUnit& slow, const GroupRetest& a) {
-  const bool confirmed = a.measured && a.low > 0 &&
-                         a.deficit >= std::max(log_deficit(constants::network_fail), slow.deficit / 2);
+  const bool confirmed = confirms(a, slow);
   const double deficit = confirmed ? a.deficit : slow.deficit;
   auto f = j.about(s, slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
   const double reference = confirmed ? a.reference : slow.reference;
@@ -274,13 +278,12 @@ void judge_collectives(Judgement& j) {
   for (auto& s : j.series)
     if (in_groups(s)) mark_compared(j, s);
   bool told = false;
-  std::set<std::int32_t> cleared;
   for (const auto* s : series) {
     if (judge_slow_switch(j, *s, named)) continue;
     const auto scores = scores_of(j, *s, false);
     const auto slow = slow_units(scores, series.size());
     const auto retest = scores_of(j, *s, true);
-    std::set<std::int32_t> here;
+    std::set<std::int32_t> here, cleared;
     for (const auto& one : by_node(j, scores, slow)) {
       // One finding for each node: the other sizes say the same.
       const auto node = j.entities.node(one.row);
@@ -304,18 +307,27 @@ void judge_collectives(Judgement& j) {
 std::vector<Retest> collective_retests(const Judgement& j) {
   std::vector<Retest> asked;
   const auto series = group_series(j);
-  std::set<std::int32_t> known;
+  // What new groups of one size clear may be slow in any other one.
+  std::set<std::int32_t> known, cleared;
   for (const auto* s : series) {
-    const auto scores = scores_of(j, *s, false);
-    std::set<std::int32_t> suspects, nodes;
-    for (const auto& one : slow_units(scores, series.size()))
+    const auto scores = scores_of(j, *s, false), retest = scores_of(j, *s, true);
+    const auto slow = slow_units(scores, series.size());
+    std::set<std::int32_t> suspects;
+    for (const auto& one : slow) {
       if (!known.contains(j.entities.node(one.row))) suspects.insert(one.row);
+      const auto a = judge_groups(retest, one.row, slow);
+      if (a.measured && !confirms(a, one)) cleared.insert(j.entities.node(one.row));
+    }
     const auto many = many_slow(j, *s, known, false);
-    suspects.insert(many.named.begin(), many.named.end());
-    suspects.insert(many.open.begin(), many.open.end());
-    for (const auto row : suspects) nodes.insert(j.entities.node(row));
-    known.insert(nodes.begin(), nodes.end());
-    if (suspects.empty() || !scores_of(j, *s, true).units.empty()) continue;
+    const bool none_left = !retest.units.empty() && !many_slow(j, *s, known, true).any();
+    for (const auto& rows : {many.named, many.open}) {
+      suspects.insert(rows.begin(), rows.end());
+      for (const auto row : rows)
+        if (none_left) cleared.insert(j.entities.node(row));
+    }
+    for (const auto row : suspects)
+      if (!cleared.contains(j.entities.node(row))) known.insert(j.entities.node(row));
+    if (suspects.empty() || !retest.units.empty()) continue;
     Retest r = next_retest(j, s->suite, s->name, s->metric);
     for (const auto& row : s->rows) {
       const auto unit = unit_of(*s) == Unit::device ? row.entity : j.entities.node(row.entity);

@@ -299,9 +299,10 @@ void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, bo
   }
   if (!many.open.empty() && !told) {
     tell_open(j, s, many, retested, cleared);
-    told = true;
+    told = !cleared;
   }
-  named.insert(here.begin(), here.end());
+  // Other sizes may say more of what is cleared in this one.
+  if (!cleared) named.insert(here.begin(), here.end());
 }
 
 }  // namespace assay::verdict

@@ -39,7 +39,8 @@ ManySlow many_slow(const Judgement& j, const Series& s, const std::set<std::int3
 /// Tells the switch that explains all slow groups, and adds the nodes below it to `named`.
 bool judge_slow_switch(Judgement& j, const Series& s, std::set<std::int32_t>& named);
 
-/// Names what is named, adds it to `named`, and tells that more is slow than that, once: `told`.
+/// Names what is named, adds it to `named` if the retest does not clear it, and tells that more is slow than
+/// that, once if not cleared: `told`.
 void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, bool& told);
 
 }  // namespace assay::verdict

@@ -47,7 +47,7 @@ Shares shares_in(const Judgement& j, const results::CaseData& c, std::int32_t pa
 
 /// From the measurement that the finding rests on: the last retest of this part where it was confirmed by
 /// one, else the screening.
-Shares shares_of(const Judgement& j, const Series& s, bool confirmed, std::int32_t part) {
+Shares shares_of(const Judgement& j, const Series& s, bool by_retest, std::int32_t part) {
   Shares screened, retested;
   for (const auto& c : j.results.cases) {
     const bool retest = is_retest_of(c, s);
@@ -55,7 +55,7 @@ Shares shares_of(const Judgement& j, const Series& s, bool confirmed, std::int32
     const Shares seen = shares_in(j, c, part);
     if (seen.known()) (retest ? retested : screened) = seen;
   }
-  return confirmed && retested.known() ? retested : screened;
+  return by_retest && retested.known() ? retested : screened;
 }
 
 /// A reference from elsewhere was measured on cores of its own.
@@ -167,11 +167,13 @@ void attribute_core_share(Judgement& j) {
     // One shared end slows a link; of several slow parts each needs its explanation.
     const bool link = s->kind == "link";
     std::map<std::int32_t, Shares> parts;
+    // What confirms it from the screening (blocks, a counter) the retest did not show.
+    const bool by_retest = f.confirmed_by == "retest" || f.confirmed_by == "others";
     // Of thousands of parts that are slow together some stand for all: each is looked for among all rows.
     const std::size_t stride = link ? 1 : found.rows.size() / shares_looked_at + 1;
     for (std::size_t i = 0; i < found.rows.size(); i += stride) {
       const auto part = found.rows[i];
-      const Shares shares = shares_of(j, *s, f.confirmed, part);
+      const Shares shares = shares_of(j, *s, by_retest, part);
       if (explains(shares, f) || is_pair_on_shared_core(shares, f)) {
         parts[part] = shares;
       } else if (!link) {

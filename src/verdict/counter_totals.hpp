@@ -19,6 +19,7 @@ struct Total {
   double before = results::not_taken, after = 0;  ///< first and last reading
   double worst = 0;                               ///< most that it rose by in one case
   std::string first_case, worst_case;             ///< first: in which it rose, or could not be read any more
+  double since_reset = 0;                         ///< what it read after cases in which it decreased
   std::int64_t cases = 0;                         ///< in which it rose
   bool unreadable = false, reset = false, readable = false, unsupported = false;
 };
@@ -33,6 +34,9 @@ bool is_gpu_counter(const std::string& counter);
 bool is_traffic(const std::string& counter);
 /// Whether its rise means throttling.
 bool is_throttling(const std::string& counter);
+/// Times throttled by heat: in hardware, and for all thermal reasons.
+inline constexpr const char *hardware_thermal = "nvml_violation_hw_thermal_ns",
+                            *all_thermal = "nvml_violation_thermal_ns";
 
 /// Interfaces that come and go with containers and guests: NICs that the inventory does not list, of nodes of
 /// which it lists others.

@@ -2,6 +2,7 @@
 // Error counters before and after every case, and what --require asked for by name.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <set>
 
@@ -110,7 +111,10 @@ Totals total_by_counter(const results::Results& results) {
     if (!before || !after) continue;
     if (std::isnan(t.before)) t.before = row.before;
     t.after = row.after;
-    if (row.after < row.before) t.reset = true;
+    if (row.after < row.before) {
+      t.reset = true;
+      t.since_reset += row.after;
+    }
     if (row.after > row.before) {
       if (t.delta == 0) t.first_case = row.case_path;
       t.delta += row.after - row.before;
@@ -147,11 +151,18 @@ void judge_counters(Judgement& j) {
             {row});
     }
     if (t.reset && !is_traffic(counter)) {
-      auto f = j.about(row, "INFO", "fact", "counter");
+      // A sum may hold what other parts of it had before the run: no fault by itself.
+      const bool open = class_of(counter) == CounterClass::uncorrectable && t.since_reset > 0;
+      auto f = j.about(row, open ? "WARN" : "INFO", "fact", "counter");
       f.metric = counter;
       f.action = "MONITOR";
       f.evidence = "/counters";
       f.text = j.entities.name(row) + ": " + counter + " decreased: reset or wrapped during the run";
+      if (t.since_reset > 0) {
+        char since[48];
+        std::snprintf(since, sizeof since, ", up to %.0f since", t.since_reset);
+        f.text += since;
+      }
       j.add(std::move(f), {row});
     }
   }

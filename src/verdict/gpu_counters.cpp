@@ -168,8 +168,8 @@ class GpuCounters {
 
   void throttled(std::int32_t row, const std::string& counter, const Total& t) {
     // The sum over all thermal reasons counts only where the driver does not tell the hardware's own apart.
-    if (counter == "nvml_violation_thermal_ns") {
-      const Total* own = other(row, "nvml_violation_hw_thermal_ns");
+    if (counter == all_thermal) {
+      const Total* own = other(row, hardware_thermal);
       if (own != nullptr && own->readable) return;
     }
     if (t.delta <= 0) return;
@@ -195,8 +195,8 @@ bool is_gpu_counter(const std::string& counter) {
 }
 
 bool is_throttling(const std::string& counter) {
-  return counter.find("throttle") != std::string::npos || counter == "nvml_violation_hw_thermal_ns" ||
-         counter == "nvml_violation_hw_brake_ns" || counter == "nvml_violation_thermal_ns";
+  return counter.find("throttle") != std::string::npos || counter == hardware_thermal ||
+         counter == "nvml_violation_hw_brake_ns" || counter == all_thermal;
 }
 
 void judge_gpu_counters(Judgement& j, const Totals& totals) { GpuCounters(j, totals).judge(); }

@@ -157,25 +157,28 @@ std::string of_samples(const Seen& seen) {
 
 void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen& seen, const Seen* retest) {
   const Series* s = longest(j, suite, row);
-  // With peers enough (own times of training) their spread has told it, to a finer measure.
-  const bool told = std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
-    return f.finding.suite == suite && f.finding.severity != "INFO" &&
-           std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
-  });
-  if (s == nullptr || told) return;
   const bool retested = retest != nullptr && retest->samples >= constants::in_step_samples;
   const bool confirmed = retested && nearly_always(*retest) && retest->p() <= constants::in_step_alpha;
   const Seen& shown = retested ? *retest : seen;
   const double deficit = median(shown.deficits);
   const bool smoke = j.results.info.level == "smoke" && deficit <= constants::coarse_deficit;
+  const bool fault = confirmed && !smoke;
+  // With peers enough (own times of training) their spread has told it, to a finer measure. A warning tells
+  // no fault.
+  const bool told = std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
+    return f.finding.suite == suite && f.finding.severity != "INFO" &&
+           (!fault || f.finding.severity == "FAIL") &&
+           std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
+  });
+  if (s == nullptr || told) return;
   // On shared cores a rank gets what the scheduler gives it: suspected, but not warned of before it was
   // measured again.
   const bool note = !confirmed && (retested || seen.samples < constants::in_step_samples ||
                                    seen.p() > constants::alpha_warn || j.entities.shares_cores(row));
   auto f = j.about(row,
-                   confirmed && !smoke ? "FAIL"
-                   : note              ? "INFO"
-                                       : "WARN",
+                   fault  ? "FAIL"
+                   : note ? "INFO"
+                          : "WARN",
                    confirmed ? "magnitude" : "abnormality", "slow");
   f.suite = suite;
   f.metric = s->full();

@@ -114,6 +114,13 @@ std::string kind_text(const PeerFinding& f) {
 
 }  // namespace
 
+bool is_note(const PeerFinding& f) {
+  // The retest decides: what it does not show is a note, and under six parts what it does not confirm.
+  return !f.fail &&
+         (f.intermittent || f.suspect.note ||
+          (!f.suspect.warn && !f.retest.confirmed && f.population->size() < constants::peers_min_population));
+}
+
 results::Finding about_peers(const Judgement& j, const Population& p, std::int32_t row,
                              const std::string& severity, const std::string& claim, const std::string& kind) {
   const Series& s = *p.series;
@@ -130,10 +137,7 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   const auto& p = *f.population;
   const auto& s = *p.series;
   const Shown v = shown(f);
-  // The retest decides: what it does not show is a note, and under six parts what it does not confirm.
-  const bool note = f.intermittent || f.suspect.note ||
-                    (!f.suspect.warn && !f.retest.confirmed && p.size() < constants::peers_min_population);
-  const char* otherwise = note ? "INFO" : "WARN";
+  const char* otherwise = is_note(f) ? "INFO" : "WARN";
   auto out = about_peers(j, p, subject, f.fail ? "FAIL" : otherwise, f.fail ? "magnitude" : "abnormality",
                          f.intermittent ? "intermittent" : f.suspect.kind);
   const double centre = f.suspect.at_clock || f.suspect.siblings > 0

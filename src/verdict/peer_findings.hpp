@@ -24,6 +24,8 @@ struct PeerFinding {
   bool coarse = false;  ///< smoke lets a deficit of this size pass
 };
 
+/// Whether it is INFO.
+bool is_note(const PeerFinding& f);
 /// A finding about entity `row` of a population (-1: all of it) against its peers, with series, group and
 /// start.
 results::Finding about_peers(const Judgement& j, const Population& p, std::int32_t row,

@@ -17,10 +17,22 @@
 namespace assay::verdict {
 namespace {
 
-bool throttle_counted(const Judgement& j, std::int32_t row) {
-  const auto node = j.entities.node(row);
+/// Whether the driver of a GPU tells the hardware's own throttling from that for all thermal reasons.
+bool tells_hardware_apart(const Judgement& j, std::int32_t row) {
   return std::any_of(j.results.counters.begin(), j.results.counters.end(), [&](const auto& c) {
-    return (c.entity == row || c.entity == node) && is_throttling(c.counter) && c.after > c.before;
+    return c.entity == row && c.counter == hardware_thermal && !std::isnan(c.before);
+  });
+}
+
+/// Whether the clocks of a part, or of its node, were held down while a series was screened.
+bool throttle_counted(const Judgement& j, const Series& s, std::int32_t row) {
+  const auto node = j.entities.node(row);
+  const std::string path = s.suite + "/" + s.name;
+  return std::any_of(j.results.counters.begin(), j.results.counters.end(), [&](const auto& c) {
+    const std::string& of_case = c.case_path;
+    return (c.entity == row || c.entity == node) && c.after > c.before && is_throttling(c.counter) &&
+           base_name(of_case) == path && retest_number(of_case) == 0 &&
+           !(c.counter == all_thermal && tells_hardware_apart(j, c.entity));
   });
 }
 
@@ -32,7 +44,7 @@ class Peers {
 
   void judge() {
     mark_references();
-    const auto named = named_candidates(screening_);
+    const auto named = candidates_of(j_, screening_).named;
     candidates_ = named.size();
     for (const Suspect* s : named) named_.insert(s);
     const auto unsuspected = split_unsuspected();
@@ -46,7 +58,8 @@ class Peers {
     drop_noted_splits(splits);
     judge_suspects();
     for (const auto& [index, cases] : retests_)
-      for (const auto& control : slow_controls(screening_.populations[index], cases, suspected(index)))
+      for (const auto& control :
+           slow_controls(screening_.populations[index], cases, suspected_rows(screening_, index)))
         add_control_finding(j_, screening_.populations[index], control);
     j_.expected_false_fails += screening_.budget;
   }
@@ -131,27 +144,45 @@ class Peers {
   /// Correlated metrics of one suite tell one story: the metric that was measured again, else the worst.
   struct Story {
     const Suspect* lead = nullptr;
+    std::vector<const Suspect*> candidates;
     std::size_t metrics = 0;
     double p = 1;
   };
 
-  void judge_suspects() {
-    std::map<std::pair<std::int32_t, std::string>, Story> stories;
+  std::map<std::pair<std::int32_t, std::string>, Story> stories() const {
+    std::map<std::pair<std::int32_t, std::string>, Story> found;
     for (const auto& s : screening_.suspects) {
       if (died_in_retest(j_, population(s).series->suite, row_of(s).entity)) continue;
-      auto& story = stories[{row_of(s).entity, population(s).series->suite}];
+      auto& story = found[{row_of(s).entity, population(s).series->suite}];
       ++story.metrics;
       story.p = std::min(story.p, s.p);
+      if (s.candidate) story.candidates.push_back(&s);
       const auto key = [&](const Suspect& x) {
-        return std::tuple(named_.contains(&x), x.sure, x.candidate, x.siblings == 0, rank_of(screening_, x));
+        return std::tuple(named_.contains(&x), x.sure, x.candidate, !x.note, x.siblings == 0,
+                          rank_of(screening_, x));
       };
       if (story.lead == nullptr || key(s) > key(*story.lead)) story.lead = &s;
     }
-    ByNode by_node;
-    for (const auto& [key, story] : stories) {
-      PeerFinding f = judged(story.lead, story.metrics, story.p);
-      by_node[{j_.entities.node(key.first), key.second}].push_back(std::move(f));
+    return found;
+  }
+
+  /// By its lead, unless another metric that may be measured again says worse.
+  PeerFinding judged(const Story& story) {
+    const auto weight = [](const PeerFinding& f) { return f.fail ? 2 : is_note(f) ? 0 : 1; };
+    PeerFinding worst = judged(story.lead, story.metrics, story.p);
+    for (const Suspect* s : story.candidates) {
+      if (worst.fail) break;
+      if (s == story.lead) continue;
+      PeerFinding f = judged(s, story.metrics, story.p);
+      if (weight(f) > weight(worst)) worst = std::move(f);
     }
+    return worst;
+  }
+
+  void judge_suspects() {
+    ByNode by_node;
+    for (const auto& [key, story] : stories())
+      by_node[{j_.entities.node(key.first), key.second}].push_back(judged(story));
     tell_few_nodes(by_node);
     join_metrics(by_node);
     std::map<Group, std::vector<PeerFinding>> groups;
@@ -252,13 +283,18 @@ class Peers {
            stratum(a) == stratum(b);
   }
 
-  /// All parts of a node, two or more, are slow: it is the node.
+  /// All parts of a node of one kind and model, two or more, are slow: it is the node.
   bool is_node_story(std::int32_t node, const std::vector<PeerFinding>& findings) const {
     if (node < 0 || findings.size() < 2) return false;
-    std::size_t parts = 0;
-    for (const auto& m : findings.front().population->members)
-      parts += j_.entities.node(m.row->entity) == node ? 1 : 0;
-    return parts == findings.size();
+    const Population& of = *findings.front().population;
+    std::set<std::int32_t> slow, parts;
+    for (const auto& f : findings) {
+      if (&f != &findings.front() && !alike(*f.population, of)) return false;
+      slow.insert(row_of(f.suspect).entity);
+    }
+    for (const auto& m : of.members)
+      if (j_.entities.node(m.row->entity) == node) parts.insert(m.row->entity);
+    return parts == slow;
   }
 
   /// A part that is not confirmed, or was slow for a while only, is not told with those that fail.
@@ -267,14 +303,6 @@ class Peers {
       return f.fail == findings.front().fail && f.intermittent == findings.front().intermittent &&
              !f.suspect.note;
     });
-  }
-
-  std::vector<std::int32_t> suspected(std::size_t index) const {
-    std::vector<std::int32_t> rows;
-    for (const auto& s : screening_.suspects) {
-      if (s.population == index) rows.push_back(row_of(s).entity);
-    }
-    return rows;
   }
 
   PeerFinding judged(const Suspect* s, std::size_t metrics, double p) {
@@ -286,14 +314,14 @@ class Peers {
     f.p = p;
     const auto entity = row_of(*s).entity;
     f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock,
-                            suspected(s->population), candidates_);
+                            suspected_rows(screening_, s->population), candidates_);
     const Population& p_of = *f.population;
     const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
       return p_of.reference(s->member) - log_rate(value, p_of.series->better) > log_deficit(s->delta);
     });
     f.lasting_blocks = lasting.blocks;
     f.lasting_s = lasting.span_s;
-    f.throttle_counted = throttle_counted(j_, entity);
+    f.throttle_counted = throttle_counted(j_, *p_of.series, entity);
     const bool retest_says = f.retest.measured && f.retest.confirmed;
     // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against
     // it.
@@ -314,8 +342,8 @@ class Peers {
   double usual_share(std::size_t index, double delta) {
     const auto [it, first] = usual_shares_.try_emplace({index, delta});
     if (first)
-      it->second =
-          usual_share_beyond(j_, screening_.populations[index], log_deficit(delta), suspected(index));
+      it->second = usual_share_beyond(j_, screening_.populations[index], log_deficit(delta),
+                                      suspected_rows(screening_, index));
     return it->second;
   }
 

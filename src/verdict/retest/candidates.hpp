@@ -19,8 +19,17 @@ Retest next_retest(const Judgement& j, const std::string& suite, const std::stri
 /// By what a part is to be named where several metrics of a suite name it: the metric in which it is worst
 /// against what that may be short of.
 double rank_of(const Screening& screening, const Suspect& s);
-/// Candidates to be measured again, the worst first: one per entity and suite, not more than can be.
-std::vector<const Suspect*> named_candidates(const Screening& screening);
+/// Rows of /entities of the suspects of a population.
+std::vector<std::int32_t> suspected_rows(const Screening& screening, std::size_t population);
+/// Candidates to be measured again.
+struct Candidates {
+  /// The worst first: one per entity and suite, not more than can be. A metric that the retest refuted names
+  /// its part only where it refuted all.
+  std::vector<const Suspect*> named;
+  /// Of parts whose worst metric the retest refuted: the others that it did not refute, besides `named`.
+  std::vector<const Suspect*> beside;
+};
+Candidates candidates_of(const Judgement& j, const Screening& screening);
 /// Splits into sides that may both be healthy; with nearly the same members in several metrics of a suite
 /// they are one: indices of the populations, the one to be named first (explained before others, then the
 /// worst against what it may be short of).

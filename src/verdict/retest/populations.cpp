@@ -115,22 +115,65 @@ double rank_of(const Screening& screening, const Suspect& s) {
   return excess_of(s) * company;
 }
 
-std::vector<const Suspect*> named_candidates(const Screening& screening) {
-  // One measurement per entity and suite is enough.
-  std::map<std::pair<std::int32_t, std::string>, const Suspect*> worst;
+std::vector<std::int32_t> suspected_rows(const Screening& screening, std::size_t population) {
+  std::vector<std::int32_t> rows;
+  for (const auto& s : screening.suspects)
+    if (s.population == population)
+      rows.push_back(screening.populations[population].members[s.member].row->entity);
+  return rows;
+}
+
+namespace {
+
+/// Whether the retest says that a suspect is not slow.
+class Refuted {
+ public:
+  Refuted(const Judgement& j, const Screening& screening, std::size_t candidates)
+      : j_(j), screening_(screening), candidates_(candidates) {}
+
+  bool operator()(const Suspect* s) {
+    const auto& p = screening_.populations[s->population];
+    const auto [it, first] = cases_.try_emplace(s->population);
+    if (first) it->second = retest_cases(j_, p);
+    return !it->second.empty() && judge_retest(p, it->second, p.members[s->member].row->entity, s->at_clock,
+                                               suspected_rows(screening_, s->population), candidates_)
+                                      .refuted;
+  }
+
+ private:
+  const Judgement& j_;
+  const Screening& screening_;
+  std::size_t candidates_;
+  std::map<std::size_t, std::vector<RetestCase>> cases_;
+};
+
+}  // namespace
+
+Candidates candidates_of(const Judgement& j, const Screening& screening) {
+  std::map<std::pair<std::int32_t, std::string>, std::vector<const Suspect*>> parts;
   for (const auto& s : screening.suspects) {
     if (!s.candidate) continue;
     const auto& p = screening.populations[s.population];
-    auto& known = worst[{p.members[s.member].row->entity, p.series->suite}];
-    const auto key = [&](const Suspect& x) { return std::pair(x.sure, rank_of(screening, x)); };
-    if (known == nullptr || key(s) > key(*known)) known = &s;
+    parts[{p.members[s.member].row->entity, p.series->suite}].push_back(&s);
   }
-  std::vector<const Suspect*> named;
-  for (const auto& [key, suspect] : worst) named.push_back(suspect);
-  std::stable_sort(named.begin(), named.end(),
+  // One measurement per entity and suite is enough, as long as the retest does not refute it.
+  Candidates out;
+  Refuted refuted(j, screening, std::min(parts.size(), constants::retest_most_candidates));
+  for (auto& [key, of] : parts) {
+    const auto rank = [&](const Suspect* s) { return std::pair(s->sure, rank_of(screening, *s)); };
+    std::stable_sort(of.begin(), of.end(), [&](const auto* a, const auto* b) { return rank(a) > rank(b); });
+    const Suspect* worst = of.front();
+    const auto open = of.size() < 2
+                          ? of.end()
+                          : std::stable_partition(of.begin(), of.end(), [&](auto* s) { return !refuted(s); });
+    out.named.push_back(of.front());
+    if (of.front() != worst) out.beside.insert(out.beside.end(), std::next(of.begin()), open);
+  }
+  std::stable_sort(out.named.begin(), out.named.end(),
                    [](const Suspect* a, const Suspect* b) { return excess_of(*a) > excess_of(*b); });
-  if (named.size() > constants::retest_most_candidates) named.resize(constants::retest_most_candidates);
-  return named;
+  if (out.named.size() > constants::retest_most_candidates)
+    out.named.resize(constants::retest_most_candidates);
+  return out;
 }
 
 std::vector<Retest> population_retests(const Judgement& j) {
@@ -138,7 +181,9 @@ std::vector<Retest> population_retests(const Judgement& j) {
   std::vector<Retest> asked;
   std::vector<std::size_t> order;  // populations, by their worst candidate
   std::map<std::size_t, std::vector<std::int32_t>> wanted;
-  for (const Suspect* s : named_candidates(screening)) {
+  Candidates candidates = candidates_of(j, screening);
+  candidates.named.insert(candidates.named.end(), candidates.beside.begin(), candidates.beside.end());
+  for (const Suspect* s : candidates.named) {
     auto& rows = wanted[s->population];
     if (rows.empty()) order.push_back(s->population);
     rows.push_back(screening.populations[s->population].members[s->member].row->entity);

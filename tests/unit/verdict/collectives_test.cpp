@@ -242,6 +242,27 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
   }
 }
 
+/// What new groups of one size clear was passed over in all others, and not measured again there.
+TEST(VerdictCollectives, ASizeThatIsClearedHidesNoOther) {
+  auto slow = groups_of(32, 1, {slow_node});
+  slow.metrics.push_back(slow.metrics.front());
+  slow.metrics.back().name = "allreduce-groups-67108864-mpi";
+  slow.metrics.back().parameters["bytes"] = 67108864;
+  auto later = slow;
+  later.faults = {simulate::parse_fault(slow_node + ",case=" + slow.metrics.back().name)};
+  auto r = screened_groups(slow);
+  ASSERT_EQ(wanted_groups(r).size(), 1U);
+  EXPECT_EQ(simulate::run_retests(r, later, verdict::options_from(r)), 2U);
+  auto v = judge(r);
+  EXPECT_EQ(accused_groups(v), std::vector<std::string>{"node sim17"});
+  EXPECT_EQ(v.findings[0].confirmed_by, "retest");
+  EXPECT_THAT(v.findings[0].metric, HasSubstr("67108864"));
+  r = screened_groups(slow);
+  later.faults.clear();
+  simulate::run_retests(r, later, verdict::options_from(r));
+  EXPECT_TRUE(accused_groups(judge(r)).empty());
+}
+
 /// Operations of all ranks of one node at once: sample s of one beside sample s of the others. What disturbs
 /// the machine makes all take up to ten times longer, and each by 30 % besides. `slow`: a rank that takes
 /// four times longer, as a device index of `assay simulate --fault`.
@@ -291,6 +312,22 @@ TEST(VerdictInStep, SlowRankIsNamedAndConfirmed) {
       EXPECT_THAT(v.findings[0].text, HasSubstr("9 of 9"));
     }
   }
+}
+
+/// Few ranks are never FAIL against peers, and their warning kept the confirmed fault from being told.
+TEST(VerdictInStep, AWarningOfFewPeersHidesNoConfirmedFault) {
+  const auto slow = allreduce_in_step("1");
+  auto r = screened_groups(slow);
+  simulate::run_retests(r, slow, verdict::options_from(r));
+  auto& rate = add_case(r, "allreduce", "rate-alone", "bandwidth", "B/s", results::Better::higher, "device",
+                        first_case(r).entity, {1e11, 6e10, 1e11, 1e11});
+  rate.stage = "node-local";
+  rate.metrics[0].judging = results::Judging{};
+  const auto v = judge(r);
+  EXPECT_EQ(count_severity(v, "WARN"), 1U) << all_reasons(v);
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U);
+  EXPECT_EQ(v.findings[0].name, "sim00/gpu1");
+  EXPECT_EQ(v.findings[0].confirmed_by, "retest");
 }
 
 TEST(VerdictInStep, CommonOrRandomSlownessNamesNoRank) {

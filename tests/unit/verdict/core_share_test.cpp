@@ -20,12 +20,15 @@ void add_shares(results::CaseData& c, std::int32_t entity, double share, double 
   c.metrics.push_back(m);
 }
 
-/// 64 devices of which one has 62 % of its rate, measured again, with core shares in both.
-results::Results run_with(double screened, double again, double others = 0.99) {
+/// 64 devices of which one has 62 % of its rate, measured again, with core shares in both. `lasting`: for 70
+/// s of the screening, and no more in the retest.
+results::Results run_with(double screened, double again, double others = 0.99, bool lasting = false) {
   auto fleet = Fleet::of(64, 0.002);
+  const Fleet healthy = fleet;
   fleet.rate[slow_one] *= 0.62;
+  if (lasting) fleet.block_s = 35;
   auto r = fleet.run();
-  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
+  EXPECT_EQ(Fleet::run_retests(r, lasting ? healthy : fleet), 1U);
   for (auto& c : r.cases)
     add_shares(c, row_named(r, slow_device), c.name.ends_with(".c1") ? again : screened, others);
   return r;
@@ -77,6 +80,18 @@ TEST(VerdictCoreShare, ASlowCoreStaysAFault) {
     ASSERT_EQ(v.findings.size(), 1U);
     EXPECT_EQ(v.findings[0].severity, "FAIL") << screened << " " << again << " " << others;
     EXPECT_EQ(v.findings[0].kind, "slow");
+  }
+}
+
+/// The retest in which it had its core did not show the deficit.
+TEST(VerdictCoreShare, WhatTheBlocksConfirmIsExplainedByTheirShare) {
+  for (const auto& [screened, severity] : {std::pair(0.62, "WARN"), {0.99, "FAIL"}}) {
+    const auto v = judge(run_with(screened, 0.99, 0.99, true));
+    ASSERT_FALSE(v.findings.empty());
+    EXPECT_EQ(v.findings[0].name, slow_device);
+    EXPECT_EQ(v.findings[0].confirmed_by, "blocks");
+    EXPECT_EQ(v.findings[0].severity, severity) << screened;
+    EXPECT_EQ(v.findings[0].kind, screened < 0.9 ? "shared-core" : "intermittent");
   }
 }
 

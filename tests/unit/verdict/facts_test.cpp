@@ -240,6 +240,16 @@ TEST(VerdictFacts, CorrectableCountersWarnWithNumbers) {
   EXPECT_EQ(judge(r).findings.at(0).kind, "throttled");
 }
 
+TEST(VerdictFacts, ErrorsAfterAResetAreAWarning) {
+  for (const auto& [counter, state] : {std::pair("edac_ue", "WARN"), {"edac_ce", "PASS"}}) {
+    auto r = healthy();
+    add_counter(r, "node1", counter, 9, 2);
+    const auto v = judge(r);
+    EXPECT_EQ(v.state, state) << counter;
+    EXPECT_THAT(find_kind(v, "counter")->text, HasSubstr("during the run, up to 2 since"));
+  }
+}
+
 TEST(VerdictFacts, TrafficAndStandingCountersAreSilent) {
   auto r = healthy();
   add_counter(r, "node1", "rx_bytes", 0, 1e9);

@@ -2,6 +2,7 @@
 // Fleets with true rates set by hand, sampled and measured again by the simulator.
 #pragma once
 
+#include <functional>
 #include <numeric>
 #include <random>
 #include <set>
@@ -51,7 +52,13 @@ struct Fleet {
   /// Does what the verdict asks for, as a run would, until it asks for nothing more; returns how many cases
   /// that took. `now`: the fleet as it is by then.
   static std::size_t run_retests(results::Results& r, const Fleet& now) {
+    return run_retests(r, [&](const verdict::Retest&) -> const Fleet& { return now; });
+  }
+  /// The same of several metrics.
+  static std::size_t run_retests(results::Results& r,
+                                 const std::function<const Fleet&(const verdict::Retest&)>& fleet_of) {
     return simulate::run_retests(r, verdict::options_from(r), [&](const verdict::Retest& retest) {
+      const Fleet& now = fleet_of(retest);
       results::CaseData c = *std::find_if(r.cases.begin(), r.cases.end(), [&](const auto& screened) {
         return screened.suite == retest.suite && screened.name == retest.name;
       });

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several suspects of one part or of one node: which of them is told, and what confirms it.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "fleet.hpp"
+#include "measure/robust.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+/// The severity of the finding against peers.
+std::string against_peers(const results::VerdictData& v) {
+  for (const auto& f : v.findings)
+    if (f.reference_kind == "peers") return f.severity;
+  return "";
+}
+
+/// The retest of the worst metric acquitted its part, which was slow in another metric all the time.
+TEST(VerdictPeerStories, ADeficitForAWhileHidesNoLastingOne) {
+  auto triad = Fleet::of(64, 0.002), copy = Fleet::of(64, 0.002, 2);
+  copy.name = "copy-together";
+  const Fleet healthy = triad;
+  triad.rate[5] *= 0.88;
+  copy.rate[5] *= 0.94;
+  auto r = triad.run();
+  copy.add(r);
+  const auto asked = verdict::retests(r, verdict::options_from(r));
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].name, "triad-together");
+  const auto later = [&](const verdict::Retest& retest) -> const Fleet& {
+    return retest.name == copy.name ? copy : healthy;
+  };
+  EXPECT_EQ(Fleet::run_retests(r, later), 2U);
+  auto v = judge(r);
+  ASSERT_FALSE(v.findings.empty());
+  EXPECT_EQ(v.findings[0].severity, "FAIL");
+  EXPECT_EQ(v.findings[0].metric, "memory/copy-together:bandwidth");
+  EXPECT_EQ(v.findings[0].confirmed_by, "retest");
+
+  ASSERT_EQ(r.cases.back().name, "copy-together.c1");
+  r.cases.pop_back();
+  v = judge(r);
+  EXPECT_EQ(v.state, "WARN") << all_reasons(v);
+  EXPECT_THAT(v.findings[0].text, HasSubstr("copy-together:bandwidth"));
+  EXPECT_THAT(v.findings[0].text, HasSubstr("not measured again"));
+}
+
+/// Rounds of retests are few: what is left after the worst metric is asked for at once.
+TEST(VerdictPeerStories, APartThatWasSlowInAllMetricsForAWhileIsANote) {
+  std::vector<Fleet> healthy;
+  auto r = cluster(64);
+  add_selftest(r, "memory");
+  for (int k = 0; k < 4; ++k) {
+    auto fleet = Fleet::of(64, 0.002, static_cast<std::uint64_t>(1 + k));
+    fleet.name = "pattern" + std::to_string(k) + "-together";
+    healthy.push_back(fleet);
+    fleet.rate[5] *= 0.86 + 0.02 * k;
+    fleet.add(r);
+  }
+  EXPECT_EQ(verdict::retests(r, verdict::options_from(r)).size(), 1U);
+  const auto later = [&](const verdict::Retest& retest) -> const Fleet& {
+    return *std::ranges::find(healthy, retest.name, &Fleet::name);
+  };
+  EXPECT_EQ(Fleet::run_retests(r, later), 4U);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS") << all_reasons(v);
+  ASSERT_NE(find_kind(v, "intermittent"), nullptr);
+}
+
+/// A larger deficit that is only worth a note, since healthy parts differ as much.
+TEST(VerdictPeerStories, ANoteHidesNoWarning) {
+  auto wide = Fleet::of(64, 0), narrow = Fleet::of(64, 0.001, 2);
+  for (std::size_t i = 0; i < 64; ++i)
+    wide.rate[i] *= std::exp(0.04 * normal_quantile((static_cast<double>(i) + 0.5) / 64));
+  wide.rate[5] = 1e11 * std::exp(-0.25);
+  narrow.name = "copy-together";
+  narrow.rate[5] *= 0.976;
+  ASSERT_EQ(against_peers(judge(wide.run())), "INFO");
+  ASSERT_EQ(against_peers(judge(narrow.run())), "WARN");
+  auto r = wide.run();
+  narrow.add(r);
+  r.cases.back().kind = "rank";  // else both are judged together, too
+  const auto v = judge(r);
+  EXPECT_EQ(against_peers(v), "WARN") << all_reasons(v);
+  EXPECT_EQ(v.state, "WARN");
+}
+
+/// A throttle counter confirms what it rose beside, in the same measurement.
+TEST(VerdictPeerStories, AThrottleCounterOfAnotherCaseConfirmsNothing) {
+  auto fleet = Fleet::of(64, 0.002);
+  fleet.suite = "gemm", fleet.name = "fp32-n2048-together", fleet.metric = "throughput",
+  fleet.unit = "FLOP/s";
+  std::normal_distribution<double> d;
+  for (std::size_t i = 0; i < 64; ++i) {
+    fleet.clock.push_back(1.5e9 * std::exp(0.003 * d(fleet.random)) * (i == 9 ? 0.75 : 1));
+    fleet.rate[i] *= fleet.clock[i] / 1.5e9;
+  }
+  const auto r = fleet.run();
+  EXPECT_EQ(against_peers(judge(r)), "WARN");
+  const std::string own = "gemm/fp32-n2048-together", sum = "nvml_violation_thermal_ns";
+  const auto with = [&](const std::string& path, const std::string& counter, const char* part,
+                        bool hardware_too) {
+    auto counted = r;
+    counted.counters.push_back({path, row_named(r, part), counter, 0, 5e9});
+    if (hardware_too)
+      counted.counters.push_back({path, row_named(r, part), "nvml_violation_hw_thermal_ns", 0, 0});
+    return against_peers(judge(counted));
+  };
+  EXPECT_EQ(with(own, "throttle_package", "node9", false), "FAIL");
+  EXPECT_EQ(with(own + ".p2", "throttle_package", "node9", false), "FAIL");
+  EXPECT_EQ(with(own + ".c1", "throttle_package", "node9", false), "WARN");
+  EXPECT_EQ(with("memory/triad-together", "throttle_package", "node9", false), "WARN");
+  EXPECT_EQ(with(own, sum, "node9/cores0-1", false), "FAIL");
+  EXPECT_EQ(with(own, sum, "node9/cores0-1", true), "WARN") << "the hardware throttled nothing";
+}
+
+/// One device and one NUMA domain of a node that has two of each: as many as it has devices.
+TEST(VerdictPeerStories, PartsOfTwoKindsAreNotAllPartsOfANode) {
+  auto devices = Fleet::of(24, 0.002), domains = Fleet::of(24, 0.002, 2, 2e11);
+  devices.rate[6] *= 0.93;
+  domains.rate[15] *= 0.93;
+  auto r = devices.run(2);
+  for (const auto node : rows_of_kind(r, "node")) {
+    const std::string name = r.entities[static_cast<std::size_t>(node)].name + "/numa1";
+    r.entities.push_back({"numa", "id-" + name, "path", name, node, -1});
+  }
+  add_case(r, "memory", "copy-alone", "bandwidth", "B/s", results::Better::higher, "numa",
+           rows_of_kind(r, "numa"), domains.rate, 12);
+  std::vector<std::string> named;
+  for (const auto& f : judge(r).findings)
+    if (f.severity != "INFO") named.push_back(f.name);
+  EXPECT_THAT(named, UnorderedElementsAre("node3/cores0-1", "node3/numa1"));
+}
+
+}  // namespace
+}  // namespace assay
