@@ -22,9 +22,8 @@ struct Row {
   bool dead() const { return 2 * impossible > taken; }  ///< its median cannot be
 };
 
-/// `positive`: nothing and less cannot be.
 Row row_of(const results::CaseData& c, const results::Metric& m, const results::Held<double>& values,
-           std::size_t r, bool positive) {
+           std::size_t r) {
   Row row;
   row.index = r;
   const std::size_t width = m.per_sample ? c.samples() : 1;
@@ -35,7 +34,7 @@ Row row_of(const results::CaseData& c, const results::Metric& m, const results::
     if (std::isnan(values[i])) continue;
     ++row.taken;
     const double value = bounded(values[i]);
-    if (std::isfinite(value) && (value > 0 || !positive)) continue;
+    if (std::isfinite(value) && (value > 0 || !is_rate_or_time(m.unit))) continue;
     ++row.impossible;
     row.example = values[i];
   }
@@ -129,28 +128,19 @@ class Impossible {
   }
 
   void look_at(const results::CaseData& c, const results::Metric& m) {
-    std::vector<Row> dead, marred, nothing;
+    std::vector<Row> dead, marred;
     std::size_t alive = 0;
     const auto values = m.values.held();
-    // Who holds up a collective or a link is not told by its own samples, and what most of them say is said
-    // of the measurement.
-    const bool own = c.kind != "link" && (c.stage == "node-local" || c.stage.empty());
-    const bool positive = is_rate_or_time(m.unit);
-    const bool ratio = own && m.unit == "1" && m.better == results::Better::higher;
     for (std::size_t r = 0; r < c.entity.size(); ++r) {
-      const Row row = row_of(c, m, values, r, positive);
+      const Row row = row_of(c, m, values, r);
       if (row.taken == 0) continue;
-      if (ratio && !row.dead())
-        if (const Row strict = row_of(c, m, values, r, true); strict.dead()) nothing.push_back(strict);
       alive += row.dead() ? 0 : 1;
       if (row.impossible > 0) (row.dead() ? dead : marred).push_back(row);
     }
-    // A ratio may be nothing, but not that of a few parts where most have one.
-    if (alive > 2 * nothing.size()) {
-      alive -= nothing.size();
-      dead.insert(dead.end(), nothing.begin(), nothing.end());
-    }
     const std::string metric = c.path() + ":" + m.name;
+    // Who holds up a collective or a link is not told by its own samples, and what most of them say is said
+    // of the measurement.
+    const bool own = c.kind != "link" && (c.stage == "node-local" || c.stage.empty());
     if (own && alive > 0 && alive >= dead.size()) {
       for (const Row& row : dead) {
         auto& known = dead_[c.entity[row.index]];

@@ -163,11 +163,11 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   const double deficit = median(shown.deficits);
   const bool smoke = j.results.info.level == "smoke" && deficit <= constants::coarse_deficit;
   const bool fault = confirmed && !smoke;
-  // With peers enough (own times of training) their spread has told it, to a finer measure. A warning tells
-  // no fault.
+  // With peers enough (own times of training) their spread has told it, to a finer measure. A warning of
+  // another metric tells no fault.
   const bool told = std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
     return f.finding.suite == suite && f.finding.severity != "INFO" &&
-           (!fault || f.finding.severity == "FAIL") &&
+           (!fault || f.finding.severity == "FAIL" || (s != nullptr && f.finding.metric == s->full())) &&
            std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
   });
   if (s == nullptr || told) return;

@@ -44,8 +44,9 @@ class Peers {
 
   void judge() {
     mark_references();
-    const auto named = candidates_of(j_, screening_).named;
-    candidates_ = named.size();
+    const Candidates candidates = candidates_of(j_, screening_);
+    const auto& named = candidates.named;
+    candidates_ = named.size() + candidates.beside.size();
     for (const Suspect* s : named) named_.insert(s);
     const auto unsuspected = split_unsuspected();
     const std::size_t splits = j_.found.size();
@@ -166,10 +167,11 @@ class Peers {
     return found;
   }
 
-  /// By its lead, unless another metric that may be measured again says worse.
+  /// By its lead. Where the retest refuted that, another metric that may be measured again can say worse.
   PeerFinding judged(const Story& story) {
     const auto weight = [](const PeerFinding& f) { return f.fail ? 2 : is_note(f) ? 0 : 1; };
     PeerFinding worst = judged(story.lead, story.metrics, story.p);
+    if (!worst.retest.refuted) return worst;
     for (const Suspect* s : story.candidates) {
       if (worst.fail) break;
       if (s == story.lead) continue;

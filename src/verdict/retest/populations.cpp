@@ -171,6 +171,8 @@ Candidates candidates_of(const Judgement& j, const Screening& screening) {
   }
   std::stable_sort(out.named.begin(), out.named.end(),
                    [](const Suspect* a, const Suspect* b) { return excess_of(*a) > excess_of(*b); });
+  // Where too many are suspected, one metric of each has to do.
+  if (out.named.size() + out.beside.size() > constants::retest_most_candidates) out.beside.clear();
   if (out.named.size() > constants::retest_most_candidates)
     out.named.resize(constants::retest_most_candidates);
   return out;

@@ -81,21 +81,6 @@ TEST(VerdictImpossible, CountsAndRatiosMayBeZero) {
   EXPECT_EQ(judge(r).state, "PASS") << all_reasons(judge(r));
 }
 
-/// A ratio has no logarithm at zero: such a part was left out of all comparisons.
-TEST(VerdictImpossible, ARatioOfZeroIsAFaultWhereMostHaveOne) {
-  for (const std::size_t zeros : {1U, 6U}) {
-    auto r = healthy(12);
-    std::vector<double> shares(12, 0.5);
-    std::fill_n(shares.begin() + 3, zeros, 0.0);
-    add_case(r, "memory", "pattern-together", "coverage", "1", results::Better::higher, "device",
-             rows_of_kind(r, "device"), shares);
-    add_selftest(r, "memory");
-    const auto v = judge(r);
-    EXPECT_EQ(state_of(r, v, "node3") == "FAIL", zeros == 1) << all_reasons(v);
-    EXPECT_EQ(find_kind(v, "dead") != nullptr, zeros == 1);
-  }
-}
-
 /// Its values are noise, and that says nothing more of it.
 TEST(VerdictImpossible, ADeadDeviceIsNotNoisyToo) {
   auto r = Fleet::of(12, 0.002).run();
