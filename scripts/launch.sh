@@ -176,7 +176,7 @@ launch_step_gpus() {  # LAUNCHER WORD...
       "$least" "$most" >&2
     return 0
   fi
-  # As --gres of srun. SLURM_STEP_GRES needs a prefix since Slurm 21.08 (gres: or gres/, by version), and is ignored without it.
+  # As --gres of srun. SLURM_STEP_GRES needs a prefix since Slurm 21.08 (gres: or gres/, by version): 22.05 refuses a step without it.
   if [ "$least" -gt 0 ]; then
     launch_gres=gpu:$least
     export SLURM_GRES=$launch_gres

@@ -243,14 +243,13 @@ void HostDevice::stream(kernels::StreamOp op, double* a, const double* b, const 
 }
 
 ChaseTime HostDevice::chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) {
-  static const Chain::Kernels chase_kernels{
-      host::chase_build,
-      [](const void* chain, std::size_t size, std::uint64_t chain_key, std::size_t start, std::size_t loads) {
-        const double begin_s = now_s();
-        const kernels::ChaseEnd end = host::chase_walk(chain, size, chain_key, start, loads);
-        return std::pair(end, (now_s() - begin_s) * 1e9);
-      }};
-  return chain_.time(*this, chase_kernels, memory, bytes, steps, key);
+  const auto walk = [](const void* chain, std::size_t size, std::uint64_t chain_key, std::size_t start,
+                       std::size_t loads) {
+    const double begin_s = now_s();
+    const kernels::ChaseEnd end = host::chase_walk(chain, size, chain_key, start, loads);
+    return std::pair(end, (now_s() - begin_s) * 1e9);
+  };
+  return chain_.time(*this, {host::chase_build, walk}, memory, bytes, steps, key);
 }
 
 void HostDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,

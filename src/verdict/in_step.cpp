@@ -157,6 +157,7 @@ std::string of_samples(const Seen& seen) {
 
 void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen& seen, const Seen* retest) {
   const Series* s = longest(j, suite, row);
+  if (s == nullptr) return;
   const bool retested = retest != nullptr && retest->samples >= constants::in_step_samples;
   const bool confirmed = retested && nearly_always(*retest) && retest->p() <= constants::in_step_alpha;
   const Seen& shown = retested ? *retest : seen;
@@ -167,10 +168,10 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   // another metric tells no fault.
   const bool told = std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
     return f.finding.suite == suite && f.finding.severity != "INFO" &&
-           (!fault || f.finding.severity == "FAIL" || (s != nullptr && f.finding.metric == s->full())) &&
+           (!fault || f.finding.severity == "FAIL" || f.finding.metric == s->full()) &&
            std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
   });
-  if (s == nullptr || told) return;
+  if (told) return;
   // On shared cores a rank gets what the scheduler gives it: suspected, but not warned of before it was
   // measured again.
   const bool note = !confirmed && (retested || seen.samples < constants::in_step_samples ||

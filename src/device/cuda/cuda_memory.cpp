@@ -129,24 +129,24 @@ void CudaDevice::stream(kernels::StreamOp op, double* a, const double* b, const 
 }
 
 ChaseTime CudaDevice::chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) {
-  const Chain::Kernels chase_kernels{[this](void* chain, std::size_t size, std::uint64_t chain_key) {
-                                       kernels::cuda::chase_build(chain, size, chain_key, stream_);
-                                     },
-                                     [this](const void* chain, std::size_t size, std::uint64_t chain_key,
-                                            std::size_t start, std::size_t loads) {
-                                       struct Result {
-                                         kernels::ChaseEnd end;
-                                         double elapsed_ns;
-                                       };
-                                       auto* result = scratch_.as<Result>();
-                                       kernels::cuda::chase_walk(chain, size, chain_key, start, loads,
-                                                                 &result->end, &result->elapsed_ns, stream_);
-                                       check_launch("chase");
-                                       Result got{};
-                                       copy_to_host(&got, result, sizeof(got));
-                                       return std::pair(got.end, got.elapsed_ns);
-                                     }};
-  return chain_.time(*this, chase_kernels, memory, bytes, steps, key);
+  const auto build = [this](void* chain, std::size_t size, std::uint64_t chain_key) {
+    kernels::cuda::chase_build(chain, size, chain_key, stream_);
+  };
+  const auto walk = [this](const void* chain, std::size_t size, std::uint64_t chain_key, std::size_t start,
+                           std::size_t loads) {
+    struct Result {
+      kernels::ChaseEnd end;
+      double elapsed_ns;
+    };
+    auto* result = scratch_.as<Result>();
+    kernels::cuda::chase_walk(chain, size, chain_key, start, loads, &result->end, &result->elapsed_ns,
+                              stream_);
+    check_launch("chase");
+    Result got{};
+    copy_to_host(&got, result, sizeof(got));
+    return std::pair(got.end, got.elapsed_ns);
+  };
+  return chain_.time(*this, {build, walk}, memory, bytes, steps, key);
 }
 
 std::span<const std::byte> CudaDevice::evicting() {

@@ -148,15 +148,19 @@ TEST(MemoryRun, StoresThatAreLostShow) {
   EXPECT_EQ(later->record.state_, results::CaseState::fail);
 }
 
-TEST(MemoryRun, LatencyIsMeasured) {
-  Bench b = bench();
+Case latency_case(std::size_t bytes) {
   Case c;
   c.suite = "memory";
   c.name = "latency-alone";
-  c.bytes = 8 << 20;
+  c.bytes = bytes;
   c.seconds = 0.05;
   c.parameters = {{"mode", "alone"}, {"cached", 0}};
-  b.run(suite(), c);
+  return c;
+}
+
+TEST(MemoryRun, LatencyIsMeasured) {
+  Bench b = bench();
+  b.run(suite(), latency_case(8 << 20));
   ASSERT_EQ(b.record.rows_.size(), 1u);
   for (const double v : b.record.rows_[0].values.at("latency")) {
     EXPECT_GT(v, 1e-10);
@@ -167,12 +171,6 @@ TEST(MemoryRun, LatencyIsMeasured) {
 TEST(MemoryRun, AWordThatChangesInTheChainOfLoadsIsAMiscompare) {
   for (const std::size_t word : {0, 1}) {
     Bench b = bench();
-    Case c;
-    c.suite = "memory";
-    c.name = "latency-alone";
-    c.bytes = 64 << 10;
-    c.seconds = 0.05;
-    c.parameters = {{"mode", "alone"}, {"cached", 0}};
     int walks = 0;
     std::uint64_t before = 0;
     // The first walk builds the chain.
@@ -181,7 +179,7 @@ TEST(MemoryRun, AWordThatChangesInTheChainOfLoadsIsAMiscompare) {
       before = words[8 * 100 + word];
       words[8 * 100 + word] ^= std::uint64_t{1} << 5;
     };
-    b.run(suite(), c);
+    b.run(suite(), latency_case(64 << 10));
     EXPECT_EQ(b.record.state_, results::CaseState::fail);
     ASSERT_EQ(b.record.miscompares(), 1u);
     const auto& bad = b.record.records_.at(0);
