@@ -25,8 +25,15 @@ struct ExactErrors {
 // NaN and -0 are wrong.
 namespace host {
 void exact_fill(const ExactLine& line, std::uint64_t first, float* data, std::size_t count) noexcept;
+/// A block that differs, of which no element does when they are looked at one by one, counts as one: its
+/// first, with `actual` equal to `expected`.
 ExactErrors exact_check(const ExactLine& line, std::uint64_t first, const float* data,
                         std::size_t count) noexcept;
+/// Whether the bits of a block differ.
+using BlocksDiffer = bool (*)(const float* expected, const float* data, std::size_t count) noexcept;
+/// The same with another comparison of blocks, for tests of a bad one.
+ExactErrors exact_check(const ExactLine& line, std::uint64_t first, const float* data, std::size_t count,
+                        BlocksDiffer differ) noexcept;
 }  // namespace host
 namespace cuda {
 /// `data` is device memory, 4-byte aligned (16-byte accesses where its start allows).

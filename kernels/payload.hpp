@@ -30,7 +30,15 @@ namespace host {
 /// Word i = payload_word(key, i); sizes that are no multiple of 8 use the first bytes of the last word in
 /// memory order. Any alignment.
 void payload_fill(PayloadKey key, void* data, std::size_t bytes) noexcept;
+/// Words that differ as part of a block, of which none does when they are looked at one by one, count as one:
+/// the first of the block, with `actual` equal to `expected`.
 PayloadErrors payload_check(PayloadKey key, const void* data, std::size_t bytes) noexcept;
+/// The first word from which a block differs, which sets `differs`, or the number of words that whole blocks
+/// cover.
+using EqualWords = std::size_t (*)(std::uint64_t key, const unsigned char* data, std::size_t from,
+                                   std::size_t words, bool& differs) noexcept;
+/// The same with another comparison of blocks, for tests of a bad one.
+PayloadErrors payload_check(PayloadKey key, const void* data, std::size_t bytes, EqualWords equal) noexcept;
 }  // namespace host
 
 namespace cuda {

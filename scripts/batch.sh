@@ -193,6 +193,17 @@ spec:
               requiredDuringSchedulingIgnoredDuringExecution:
                 - labelSelector: {matchLabels: {app.kubernetes.io/name: assay-worker}}
                   topologyKey: kubernetes.io/hostname
+          # Results name a node by its pod, which is another one each time: pods.txt and the summary say on which nodes they were.
+          initContainers:
+            - name: node
+              image: $image
+              command: ["sh", "-c", "mkdir -p /var/lib/assay/pods && { find /var/lib/assay/pods -type f -mtime +30 -delete 2>/dev/null; echo \"\$NODE_NAME\" >/var/lib/assay/pods/\"\$HOSTNAME\"; }"]
+              resources: {requests: {cpu: 1, memory: 1Gi}}
+              env:
+                - name: NODE_NAME
+                  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+              volumeMounts:
+                - {name: results, mountPath: /var/lib/assay, subPath: assay}
           containers:
             - name: worker
               image: $image

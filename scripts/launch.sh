@@ -203,6 +203,9 @@ launch_words() {
   local ranks nodes file
   read -r -d '' -a launch <<<"$ASSAY_LAUNCH" || true
   if [ "${#launch[@]}" -eq 0 ]; then return 0; fi
+  # A job that was submitted with --export=NONE or with a list (or SBATCH_EXPORT) hands that on to its steps: ranks, and the daemons
+  # of mpirun, would have neither PATH nor what the settings export. Options of srun still count.
+  if [ -n "${SLURM_JOB_ID:-}" ]; then export SLURM_EXPORT_ENV=ALL; fi
   launch_step_gpus "${launch[@]}"
   # Open MPI as Debian builds it knows neither PBS nor LSF, and would start all ranks on this node.
   file=$(launch_job_file "${launch[@]}")

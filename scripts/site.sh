@@ -110,40 +110,8 @@ site_record() {  # KIND CODE TEXT
   site_log "$@" || site_syslog "$@"
 }
 
-# The same of one node, in silence: nobody reads what a prolog prints.
-site_note() {  # KIND CODE TEXT
-  site_log "$1" "$2" "$(hostname -s): $3" 2>/dev/null || site_syslog "$@"
-}
-
 site_syslog() {  # KIND CODE TEXT
   logger -t assay "$1 exit=$2 $3" 2>/dev/null || true
-}
-
-# For prolog.sh and healthcheck.sh, whose failure would keep jobs away: wrong settings end them with 0 and a line in the log.
-site_load_or_leave() {  # KIND
-  local why
-  if why=$( (site_load) 2>&1); then
-    site_load
-    return
-  fi
-  printf '%s\n' "$why" >&2
-  # Without settings nobody knows where the log is.
-  if (site_settings) >/dev/null 2>&1; then
-    site_settings
-    site_note "$1" 4 "not tested: $why"
-  else
-    site_syslog "$1" 4 "not tested: $why"
-  fi
-  exit 0
-}
-
-# The same where the state of the node cannot be kept: nobody would see that jobs start untested.
-site_state_or_leave() {  # KIND
-  local why
-  if why=$(safe_directory ASSAY_STATE "$ASSAY_STATE" 2>&1); then return; fi
-  printf '%s\n' "$why" >&2
-  site_note "$1" 4 "not tested: $why"
-  exit 0
 }
 
 # Runs a command and passes on what the batch system sends ahead of its limit (USR1, USR2) and an end on request (TERM,
@@ -170,99 +138,6 @@ site_forward() {  # COMMAND...
   return "$code"
 }
 
-# Numbers of the jobs on this node, other than the one that a prolog runs for; from the node's slurmd, not from the controller.
-# `unknown` where it does not tell, or where Slurm started the script without scontrol in PATH: there may be some.
-site_other_jobs() {
-  local said
-  if ! command -v scontrol >/dev/null; then
-    if [ -n "${SLURM_JOB_ID:-}${SLURMD_NODENAME:-}" ]; then printf 'unknown\n'; fi
-    return 0
-  fi
-  # Without any job it fails, too.
-  if ! said=$(scontrol listpids '*' ${SLURMD_NODENAME:+"$SLURMD_NODENAME"} 2>&1) &&
-    { grep -qi error <<<"$said" || ! grep -q '^No job steps exist on this node' <<<"$said"; }; then
-    printf 'unknown\n'
-    return 0
-  fi
-  awk -v own="${SLURM_JOB_ID:-}" '$2 ~ /^[0-9]+$/ && $2 != own { print $2 }' <<<"$said" | sort -u
-}
-
-# Whether the verdict in a JSON file has a fault other than a slow part, which another job on the node can cause.
-site_hard_fault() {  # FILE
-  grep -qE '"severity":"FAIL",[^{}]*"kind":"(corrupt|missing|mismatch|counter)"' "$1" 2>/dev/null
-}
-
-# Sets `kept` to the words of ASSAY_OPTIONS that hold for one node alone: which devices it must have. Limits are left out, because most
-# of their metrics are not measured here, or at other sizes.
-site_node_options() {
-  local word keep='' site_options=()
-  site_option_words
-  kept=()
-  for word in "${site_options[@]}"; do
-    case "$word" in
-      --device | --device=* | --expect-devices | --expect-devices=*) keep=yes ;;
-      -*) keep='' ;;
-    esac
-    if [ -n "$keep" ]; then kept+=("$word"); fi
-  done
-}
-
-# Starts a short run on all devices of this node, outside of any job. Beside other jobs only the GPUs of the job are loaded, which it
-# has alone; cores and memory are not.
-site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
-  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() kept=() options=() variable
-  # MPI would take the batch system's variables for those of this run.
-  for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
-  site_node_options
-  options=(--require coverage "${kept[@]}")
-  if [ -n "$others" ]; then
-    options=(--device host) suites=inventory  # GPUs of other jobs are not touched
-    if [[ $given =~ ^[0-9]+(,[0-9]+)*$ ]]; then
-      export CUDA_VISIBLE_DEVICES=$given
-      suites=inventory,gemm options=(--device cuda)
-    fi
-  fi
-  if [ "$ASSAY_RANKS" = auto ] || [ -n "$others" ]; then ASSAY_RANKS=$(launch_ranks_here); fi
-  ASSAY_LAUNCH=''
-  if launch_is_open_mpi mpirun; then ASSAY_LAUNCH='mpirun --mca orte_execute_quiet 1'
-  # Ranks of Open MPI would be that many runs of one rank under another one's mpirun.
-  elif command -v mpirun >/dev/null && ! [[ $("$ASSAY" --version 2>/dev/null) =~ MPI\ +Open\ MPI ]]; then ASSAY_LAUNCH="mpirun -n $ASSAY_RANKS"; fi
-  launch_words
-  # USR1 ends the run in order, with a file; the code is that of the run, since a FAIL counts however it ended.
-  exec timeout --preserve-status --signal=USR1 --kill-after=10 "$3" "${launch[@]}" "$ASSAY" run --level smoke --suites "$suites" "${options[@]}" --quiet --force \
-    --out "$4" --json "${4%.h5}.json"
-}
-
-# For prolog.sh and healthcheck.sh: this node alone, outside of any job, with a time limit. Logs what it does, drains on a FAIL as
-# ASSAY_DRAIN says, and returns 1 where that was to apply it. Sets `site_passed` to yes where everything of the node was measured,
-# with no other job on it, and passed without a warning.
-# shellcheck disable=SC2034  # read by prolog.sh
-site_check_node() {  # KIND SUITES SECONDS
-  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note='' begun by=()
-  site_passed=no
-  others=$(site_other_jobs)
-  rm -f "${file%.h5}.json"
-  begun=$(date +%s)
-  (site_run_here "$others" "$suites" "$seconds" "$file") >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
-  if [ $(($(date +%s) - begun)) -ge "$seconds" ]; then note=" (ended after $seconds s)"; fi
-  if [ -z "$others" ]; then others=$(site_other_jobs); fi  # one that came meanwhile
-  if [ "$others" = unknown ] && ! command -v scontrol >/dev/null; then note+=' (other jobs may run here: no scontrol in PATH)'
-  elif [ "$others" = unknown ]; then note+=' (other jobs may run here: scontrol listpids fails)'
-  elif [ -n "$others" ]; then note+=" (beside job $(printf '%s' "$others" | tr '\n' ' '))"; fi
-  line=$(grep -E '^(PASS|WARN|FAIL|INCONCLUSIVE) ' "$ASSAY_STATE/$kind.txt" || grep . "$ASSAY_STATE/$kind.txt" || printf 'nothing said')
-  line=${line##*$'\n'}$note
-  site_note "$kind" "$code" "$line"
-  if [ "$code" -eq 0 ] && [ -z "$others" ] && [[ $line == PASS\ * ]]; then site_passed=yes; fi
-  if [ "$code" -ne 2 ]; then return 0; fi
-  if [ -n "$others" ] && ! site_hard_fault "${file%.h5}.json"; then
-    printf 'no node is drained: other jobs on this node can be why it is slow\n' >>"$ASSAY_STATE/$kind.txt"
-    return 0
-  fi
-  if [ "$kind" = healthcheck ]; then by=(--by healthcheck); fi  # it resumes these itself
-  site_drain "$file" "${by[@]}" >>"$ASSAY_STATE/$kind.txt"
-  if [ "$ASSAY_DRAIN" = apply ]; then return 1; fi
-}
-
 # Makes DIRECTORY/run.h5 of what a killed run left there; fails where there is nothing, or where it can be recovered later.
 # Where cases cannot be read the command writes the others and exits with 3. Until a launch has taken over what the one
 # before measured, that is in run.launchN.h5 or its partial directory, which has no cases where these are on a lost host.
@@ -278,12 +153,23 @@ site_recover() {  # DIRECTORY
   else return 1; fi
 }
 
+# Where workers have told the names of their nodes (batch.sh kubernetes): writes pods.txt beside nodes.txt, "POD NODE" a line.
+site_pods() {  # DIRECTORY
+  local pod node
+  if [ ! -d "$ASSAY_RESULTS/pods" ] || [ ! -s "$1/nodes.txt" ]; then return 0; fi
+  while read -r pod _; do
+    if site_node "$pod" && read -r node _ 2>/dev/null <"$ASSAY_RESULTS/pods/$pod"; then printf '%s %s\n' "$pod" "$node"; fi
+  done <"$1/nodes.txt" >"$1/pods.txt"
+}
+
 # Judges DIRECTORY/run.h5 and writes what is read of it there. Returns the code of the verdict.
 site_judge() {  # DIRECTORY VERDICT-OPTIONS...
-  local directory=$1
+  local directory=$1 code=0
   shift
   "$ASSAY" verdict "$directory/run.h5" "$@" --no-color --json "$directory/verdict.json" --junit "$directory/junit.xml" \
-    --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" --report "$directory/report.html" >"$directory/verdict.txt" 2>&1
+    --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" --report "$directory/report.html" >"$directory/verdict.txt" 2>&1 || code=$?
+  site_pods "$directory"
+  return "$code"
 }
 
 # Names of the options among WORDS, in one line with spaces around each.
@@ -315,20 +201,44 @@ site_option_words() {
   read -r -d '' -a site_options <<<"$ASSAY_OPTIONS" || true
 }
 
-# Leaves in DIRECTORY why there is nothing to judge, as run.log has it.
-site_no_results() {  # DIRECTORY TEXT
-  { printf 'no results%s\n' "${2:-}"; tail -n 5 "$1/run.log"; } >"$1/verdict.txt"
+# The metrics of a run without a verdict, as --prometheus names them.
+site_metrics_without_verdict() {  # CODE STARTED
+  local state
+  printf '# HELP assay_exit_code 0 PASS, 1 WARN with --strict, 2 FAIL, 3 INCONCLUSIVE.\n# TYPE assay_exit_code gauge\nassay_exit_code %s\n' "$1"
+  printf '# HELP assay_run_started_timestamp_seconds Start of the run.\n# TYPE assay_run_started_timestamp_seconds gauge\n'
+  printf 'assay_run_started_timestamp_seconds %s\n' "$2"
+  printf '# HELP assay_verdict 1 for the state of the run, 0 for the others.\n# TYPE assay_verdict gauge\n'
+  for state in FAIL=0 INCONCLUSIVE=1 PASS=0 WARN=0; do printf 'assay_verdict{state="%s"} %s\n' "${state%=*}" "${state#*=}"; done
+}
+
+# Puts the metrics of DIRECTORY in ASSAY_PROM. Without a verdict those of the run before must not stay there.
+site_metrics() {  # DIRECTORY CODE STARTED
+  if [ ! -s "$1/assay.prom" ] && [ "$2" -gt 2 ]; then site_metrics_without_verdict "$2" "$3" >"$1/assay.prom" || true; fi
+  if [ -n "$ASSAY_PROM" ] && [ -s "$1/assay.prom" ]; then
+    # A reader must never see half of it, and renaming works only inside one file system. node_exporter is another user.
+    # An existing symbolic link is replaced, not followed.
+    { rm -f "$ASSAY_PROM.new" && (umask 022; set -C; cat "$1/assay.prom" >"$ASSAY_PROM.new") && mv -T "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
+      printf '%s: cannot write %s\n' "${0##*/}" "$ASSAY_PROM" >&2
+  fi
+}
+
+# Leaves in DIRECTORY why there is nothing to judge, as run.log has it. Returns CODE.
+site_no_results() {  # DIRECTORY CODE STARTED [TEXT]
+  { printf 'no results%s\n' "${4:-}"; tail -n 5 "$1/run.log"; } >"$1/verdict.txt"
+  site_metrics "$1" "$2" "$3"
+  return "$2"
 }
 
 # Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
 # the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge. An option of RUN-OPTIONS
 # takes the place of the same one of ASSAY_OPTIONS, and both that of the script's own: given twice, most are refused.
 site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
-  local directory=$1 history=$2 launched=0 code=0 nodes past=() launch=() launcher=() own=() options=() kept=() site_options=()
+  local directory=$1 history=$2 launched=0 code=0 nodes begun past=() launch=() launcher=() own=() options=() kept=() site_options=()
   shift 2
+  begun=$(date +%s)
   while [ "$1" != -- ]; do own+=("$1"); shift; done
   shift
-  launch_words 2>"$directory/run.log" || { site_no_results "$directory"; return 3; }
+  launch_words 2>"$directory/run.log" || { site_no_results "$directory" 3 "$begun"; return; }
   launch_options
   site_option_words
   # An empty directory is no history yet.
@@ -344,18 +254,13 @@ site_measure() {  # DIRECTORY HISTORY OWN-OPTIONS... -- RUN-OPTIONS...
   # The signal ahead of a time limit ends no verdict; before the run it ends the script, which has nothing yet.
   [ -n "$(trap -p USR1)" ] || trap : USR1 USR2
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
-    site_no_results "$directory" ": the launcher left with $launched"
     # Wrong options fail every night: exit code 4.
-    if [ "$launched" -eq 4 ]; then return 4; fi
-    return 3
+    if [ "$launched" -eq 4 ]; then code=4; else code=3; fi
+    site_no_results "$directory" "$code" "$begun" ": the launcher left with $launched"
+    return
   fi
   site_judge "$directory" "${past[@]}" || code=$?
-  if [ -n "$ASSAY_PROM" ] && [ -s "$directory/assay.prom" ]; then
-    # A reader must never see half of it, and renaming works only inside one file system. node_exporter is another user.
-    # An existing symbolic link is replaced, not followed.
-    { rm -f "$ASSAY_PROM.new" && (umask 022; set -C; cat "$directory/assay.prom" >"$ASSAY_PROM.new") && mv -T "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
-      printf '%s: cannot write %s\n' "${0##*/}" "$ASSAY_PROM" >&2
-  fi
+  site_metrics "$directory" "$code" "$begun"
   return "$code"
 }
 
@@ -389,6 +294,9 @@ site_summary() {  # KIND CODE DIRECTORY [LINES]
   elif compgen -G "$3/segments/*.h5" >/dev/null; then printf '\n%s\n' "$3/segments"
   else printf '\nno results file\n'; fi
   if [ -s "$3/report.html" ]; then printf '%s\n' "$3/report.html"; fi
+  if [ -s "$3/pods.txt" ]; then
+    awk 'NR == FNR { node[$1] = $2; next } $2 != "PASS" && $1 in node { print $1 " was a pod on node " node[$1] }' "$3/pods.txt" "$3/nodes.txt"
+  fi
   [ -s "$3/verdict.txt" ] || return 0
   awk -v most="${4:-0}" -v file="$3/verdict.txt" '!/^simulated: / { line[++n] = $0 }
     END { for (i = 1; i <= n; ++i)

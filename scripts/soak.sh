@@ -98,6 +98,7 @@ finish() {
   if compgen -G "$directory/segments/*.h5" >/dev/null; then
     "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
       >"$directory/verdict.txt" 2>&1 || code=$?
+    site_pods "$directory" || true
   else
     # No segment has results: the last one says why, as a night without results does.
     code=3

@@ -8,10 +8,10 @@ namespace assay::kernels::cuda {
 namespace {
 
 constexpr unsigned threads = 256;
-constexpr std::uint64_t step = 0x9e3779b97f4a7c15ULL;
+constexpr std::uint64_t weyl = 0x9e3779b97f4a7c15ULL;
 
 __device__ std::uint64_t mixed(std::uint64_t word, std::uint64_t index) {
-  return mix64(word ^ ((index + 1) * step));
+  return mix64(word ^ ((index + 1) * weyl));
 }
 
 /// Pairs of words by 16-byte loads, four of them in flight per thread.
@@ -49,16 +49,18 @@ __global__ void __launch_bounds__(threads)
     atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(mine));
 }
 
-__global__ void __launch_bounds__(threads) poison_kernel(std::uint64_t* words, std::size_t count) {
-  for (std::size_t i = poison_step * global_thread(); i < count; i += poison_step * global_threads())
+__global__ void __launch_bounds__(threads)
+    poison_kernel(std::uint64_t* words, std::size_t count, std::size_t step) {
+  for (std::size_t i = step * global_thread(); i < count; i += step * global_threads())
     __stcs(words + i, poison_word);
 }
 
 }  // namespace
 
-void poison(void* data, std::size_t bytes, void* stream) {
-  const unsigned blocks = resident_blocks(poison_kernel, threads, 0, bytes / 8 / (poison_step * threads) + 1);
-  launch(poison_kernel, dim3(blocks), dim3(threads), 0, stream, static_cast<std::uint64_t*>(data), bytes / 8);
+void poison(void* data, std::size_t bytes, std::size_t step, void* stream) {
+  const unsigned blocks = resident_blocks(poison_kernel, threads, 0, bytes / 8 / (step * threads) + 1);
+  launch(poison_kernel, dim3(blocks), dim3(threads), 0, stream, static_cast<std::uint64_t*>(data), bytes / 8,
+         step);
 }
 
 void digest(const void* data, std::size_t bytes, std::uint64_t first_word, std::uint64_t* sum, void* stream) {

@@ -33,6 +33,11 @@ void note(PayloadErrors& errors, std::size_t index, std::uint64_t expected, std:
   }
 }
 
+std::size_t equal_words(std::uint64_t key, const unsigned char* data, std::size_t from, std::size_t words,
+                        bool& differs) noexcept {
+  return ASSAY_DISPATCH(payload_equal_words, key, data, from, words, differs);
+}
+
 }  // namespace
 
 void payload_fill(PayloadKey key, void* data, std::size_t bytes) noexcept {
@@ -44,17 +49,29 @@ void payload_fill(PayloadKey key, void* data, std::size_t bytes) noexcept {
 }
 
 PayloadErrors payload_check(PayloadKey key, const void* data, std::size_t bytes) noexcept {
+  return payload_check(key, data, bytes, equal_words);
+}
+
+PayloadErrors payload_check(PayloadKey key, const void* data, std::size_t bytes, EqualWords equal) noexcept {
   const auto* p = static_cast<const unsigned char*>(data);
   const std::size_t words = bytes / 8;
   PayloadErrors errors;
   for (std::size_t i = 0; i < words;) {
-    i = ASSAY_DISPATCH(payload_equal_words, key.value, p, i, words);
-    const std::size_t end = std::min(words, i + careful_words);
+    bool differs = false;
+    i = equal(key.value, p, i, words, differs);
+    const std::size_t block = i, end = std::min(words, i + careful_words);
+    const std::uint64_t before = errors.count;
     for (; i < end; ++i) {
       std::uint64_t actual;
       std::memcpy(&actual, p + i * 8, 8);
       const std::uint64_t expected = payload_word(key, i);
       if (actual != expected) note(errors, i, expected, actual);
+    }
+    // Wrong when first read, right when looked at again: a bad read or a bad comparison, and an error all the
+    // same.
+    if (differs && errors.count == before) {
+      const std::uint64_t expected = payload_word(key, block);
+      note(errors, block, expected, expected);
     }
   }
   if (const std::size_t tail = bytes % 8; tail != 0) {

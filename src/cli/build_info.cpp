@@ -5,7 +5,6 @@
 #include <H5public.h>
 #include <fmt/format.h>
 #include <hwloc.h>
-#include <mpi.h>
 #include <toml++/toml.h>
 #include <CLI/Version.hpp>
 #include <boost/version.hpp>
@@ -18,6 +17,7 @@
 #include "device/device.hpp"
 #include "supervisor/handshake.hpp"
 #include "transport/gpu_transports.hpp"
+#include "transport/mpi_communicator.hpp"
 #include "transport/ucx_communicator.hpp"
 
 namespace assay::cli {
@@ -33,15 +33,6 @@ std::string hdf5_version() {
 std::string hwloc_version() {
   const unsigned v = hwloc_get_api_version();
   return fmt::format("{} (API {}.{})", HWLOC_VERSION, v >> 16, (v >> 8) & 0xffU);
-}
-
-/// The first line or clause: Open MPI adds package and build host behind a comma.
-std::string mpi_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
-  const std::string all(text, static_cast<std::size_t>(length));
-  return all.substr(0, all.find_first_of(",\n"));
 }
 
 std::string blas_version() {
@@ -90,7 +81,7 @@ std::vector<Component> device_components() {
 
 std::vector<Component> transport_components() {
   const std::string ucx_version = UcxCommunicator::version();
-  std::vector<Component> all{{"mpi", true, "built: " + mpi_version()},
+  std::vector<Component> all{{"mpi", true, "built: " + mpi_versions()["mpi"]},
                              ucx_version.empty()
                                  ? Component{"ucx", false, "not built: no UCX where this was built"}
                                  : Component{"ucx", true, "built: UCX " + ucx_version}};
@@ -106,7 +97,7 @@ std::string version_text() {
   const auto line = [&](const char* name, const std::string& version) {
     out += fmt::format("  {:<14} {}\n", name, version);
   };
-  line("MPI", mpi_version());
+  line("MPI", mpi_versions()["mpi"]);
   line("BLAS", blas_version());
   line("HDF5", hdf5_version());
   line("hwloc", hwloc_version());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "cli/import_command.hpp"
@@ -71,10 +72,13 @@ CommandSpec run_command_spec(const Suites& suites) {
 CommandSpec plan_command_spec(const Suites& suites) {
   auto options = measuring_options(suites);
   const auto suites_begin = options.begin() + static_cast<std::ptrdiff_t>(run_options().size());
-  options.insert(suites_begin, {make_option("as-nodes", OptionKind::integer, "N",
-                                            "plan for N nodes like this one: node001, node002, ..."),
-                                make_option("pairs", OptionKind::flag, "",
-                                            "also print every measured pair with its case and round")});
+  std::vector<OptionSpec> of_plan{
+      make_option("as-nodes", OptionKind::integer, "N",
+                  "plan for N nodes like this one: node001, node002, ..."),
+      make_option("pairs", OptionKind::flag, "", "also print every measured pair with its case and round")};
+  // `run` does not have them, and has the same plan.
+  for (OptionSpec& spec : of_plan) spec.use = OptionUse::presentation;
+  options.insert(suites_begin, of_plan.begin(), of_plan.end());
   return {"plan",
           "print stages, cases, bytes and time of a run without running it",
           "assay plan [OPTIONS]",

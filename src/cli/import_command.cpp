@@ -2,9 +2,10 @@
 #include "cli/import_command.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <filesystem>
-#include <set>
+#include <map>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -33,12 +34,17 @@ Import import_of(const std::string& format) {
   throw_usage("import: '" + format + "' is no format (" + known + ")");
 }
 
-/// A file that is read twice would count as evidence twice.
+/// A file that is read twice would count as evidence twice, whatever its names.
 void check_once(const std::vector<std::string>& files) {
-  std::set<std::string> seen;
-  for (const std::string& file : files)
-    if (!seen.insert(std::filesystem::path(file).lexically_normal()).second)
-      throw_usage("import: '" + file + "' is given twice");
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  for (const std::string& file : files) {
+    struct stat status {};
+    if (::stat(file.c_str(), &status) != 0) continue;  // the reader says why
+    const auto [first, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, file);
+    if (fresh) continue;
+    throw_usage(fmt::format("import: '{}' is given twice{}", file,
+                            first->second == file ? "" : fmt::format(", also as '{}'", first->second)));
+  }
 }
 
 }  // namespace

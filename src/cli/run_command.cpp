@@ -15,7 +15,7 @@
 #include "base/system.hpp"
 #include "cli/file_commands.hpp"
 #include "cli/output.hpp"
-#include "cli/report_command.hpp"
+#include "cli/run_report.hpp"
 #include "cli/terminal.hpp"
 #include "device/backend.hpp"
 #include "report/report.hpp"
@@ -23,23 +23,23 @@
 #include "run/available_devices.hpp"
 #include "run/fault_plan.hpp"
 #include "run/launcher.hpp"
+#include "run/plan_launched.hpp"
 #include "run/plan_warnings.hpp"
 #include "run/relauncher.hpp"
 #include "run/run_file.hpp"
 #include "run/session.hpp"
 #include "topology/fabric.hpp"
-#include "verdict/join.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
 namespace {
 
 /// A suite's option on the command line says nothing when its suite does not run. In a file it may: one file
-/// serves several runs.
+/// serves several runs. The share of the memory is that of all suites.
 void check_suite_options(const Parsed& parsed, const Config& config) {
   for (const auto& [name, texts] : parsed.texts) {
     const auto dot = name.find('.');
-    if (dot == std::string::npos) continue;
+    if (dot == std::string::npos || name == "memory.fraction") continue;
     const std::string suite = name.substr(0, dot);
     if (std::ranges::find(config.suites, suite) == config.suites.end()) {
       throw_usage(fmt::format("--{}: suite {} is not among --suites", name, suite));
@@ -55,34 +55,11 @@ void check_device(const Config& config) {
   }
 }
 
-/// Prints and writes all that can be, then throws for the first that could not. Of a soak, machines are told
-/// of `segments`, which this one joins; the page shows this one.
-void report_run(const Config& config, const RunReport& run, verdict::Join& segments) {
-  Attempts attempt;
-  const bool chain = config.segments() > 1;
-  if (chain) segments.add(std::filesystem::path(run.file).filename().string(), run.results, run.verdict);
-  const auto page = [&] { return report_page(run.file, run.results, verdict::options_from(run.results)); };
-  write_outputs(config.options, chain ? segments.results() : run.results,
-                chain ? segments.verdict(verdict::options_from(run.results).strict) : run.verdict, page,
-                attempt);
-  attempt([&] {
-    const report::Style style = output_style(config.color);
-    results::VerdictData told = run.verdict;
-    told.exit_code = attempt.worse(told.exit_code);
-    print(config.quiet ? report::verdict_text(told, style)
-                       : report::summary(run.results, told, run.file, style));
-    // A process that launched this one tells it for all launches.
-    if (!config.quiet && run.ran_s > 0 && config.options.number("spent") == 0)
-      print(report::time_line(run.ran_s, run.budget_s));
-  });
-  attempt.finish();
-}
-
 /// The program stands behind the words of a launcher; typed there as well, it would be given itself as
 /// command.
 void check_launcher(const std::string& command) {
   std::vector<std::string> words = launcher_words(command, {});
-  if (words.size() > 1 && words.back() == "run") words.pop_back();
+  if (words.size() > 1 && (words.back() == "run" || words.back() == "plan")) words.pop_back();
   const std::string last = std::filesystem::path(words.back()).filename();
   const bool value = words.size() > 1 && words[words.size() - 2].starts_with('-');  // srun -J assay
   if (last == std::filesystem::read_symlink("/proc/self/exe").filename() && !value)
@@ -128,8 +105,9 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
 }  // namespace
 
 std::vector<std::string> relaunch_arguments(const Parsed& parsed) {
-  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out",     "exclude",
-                                                    "resume",   "force",    "color", "no-color"};
+  std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "color", "no-color"};
+  const bool plan = parsed.command->name == "plan";  // it is launched once
+  if (!plan) said_otherwise.insert({"out", "exclude", "resume", "force"});
   std::vector<std::string> arguments;
   for (const OptionSpec& spec : parsed.command->options) {
     const auto at = parsed.texts.find(spec.name);
@@ -140,7 +118,8 @@ std::vector<std::string> relaunch_arguments(const Parsed& parsed) {
     }
   }
   // Not what a configuration file says.
-  if (parsed.given("force") && !option_values(parsed).flag("force")) arguments.emplace_back("--force=false");
+  if (!plan && parsed.given("force") && !option_values(parsed).flag("force"))
+    arguments.emplace_back("--force=false");
   return arguments;
 }
 
@@ -204,17 +183,19 @@ void check_out(const Config& config) {
 
 ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites) {
   const Config config = resolve_config(parsed, suites, quoted_command_line(argc, argv));
+  const auto how = relaunch_of(config, parsed);
   if (parsed.command->name == "plan") {
+    if (how) return plan_launched(*how);
     check_files(config);
     check_out(config);
     return plan_session(&argc, &argv, config, std::move(suites),
                         [](const std::string& text) { print(text); });
   }
-  if (const auto how = relaunch_of(config, parsed)) return run_relaunched(config, *how);
+  if (how) return code_with_drift(config, run_relaunched(config, *how));
   check_files(config);
   RunHooks hooks;
-  verdict::Join segments;
-  hooks.report = [&](const RunReport& run) { report_run(config, run, segments); };
+  RunReports reports(config);
+  hooks.report = [&](const RunReport& run) { return reports.tell(run); };
   return run_session(&argc, &argv, config, std::move(suites), hooks);
 }
 

@@ -20,7 +20,7 @@ class HostError : public Error {
 ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites);
 
 /// What was typed, as the ranks get it from a process that starts them: one word --NAME=TEXT each, without
-/// what that process says by itself for each launch (--out, --exclude, --resume, --force, ...).
+/// what that process says by itself, of `run` for each launch (--out, --exclude, --resume, --force, ...).
 std::vector<std::string> relaunch_arguments(const Parsed& parsed);
 
 /// The validated configuration of a parsed `run` or `plan`; reads --config and --limits.

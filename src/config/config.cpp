@@ -56,15 +56,17 @@ std::int64_t counted(const OptionValues& values, const std::string& name, std::i
   return value;
 }
 
-void set_duration(Config& config, const OptionValues& values) {
-  if (config.level != Level::soak) {
-    if (values.has("duration")) {
-      throw_usage(fmt::format("--duration: only goes with --level soak, not {}", to_string(config.level)));
-    }
-    if (values.has("segment"))
-      throw_usage(fmt::format("--segment: only goes with --level soak, not {}", to_string(config.level)));
-    return;
+/// Typed beside another level they contradict it. In a file they do not: one file serves several levels.
+void leave_out_soak(OptionValues& values, Level level) {
+  for (const char* name : {"duration", "segment"}) {
+    if (!values.has(name)) continue;
+    if (values.source(name) != OptionSource::file)
+      throw_usage(fmt::format("--{}: only goes with --level soak, not {}", name, to_string(level)));
+    values.unset(name);
   }
+}
+
+void set_duration(Config& config, const OptionValues& values) {
   if (!values.has("duration")) throw_usage("--level: soak needs --duration, e.g. --duration 8h");
   config.duration_s = values.number("duration");
   if (values.has("segment")) config.segment_s = values.number("segment");
@@ -198,7 +200,10 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.suites = choose_suites(values.list("suites"), suite_names, hidden_suites);
   config.cases_glob = values.text("cases");
   config.level = level_from(values.text("level"));
-  set_duration(config, values);
+  if (config.level == Level::soak)
+    set_duration(config, values);
+  else
+    leave_out_soak(values, config.level);
   config.device = values.text("device");
   config.share_gpus = values.flag("share-gpus");
   if (config.share_gpus && config.device == "host") throw_usage("--share-gpus: contradicts --device host");

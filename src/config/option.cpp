@@ -57,7 +57,10 @@ std::vector<std::string> parse_list(const OptionSpec& spec, const std::vector<st
       std::string item = text.substr(begin, comma == std::string::npos ? comma : comma - begin);
       if (item.empty()) throw_usage("empty item in " + quoted(text));
       if (spec.kind == OptionKind::choices) check_allowed(spec, item);
-      items.push_back(std::move(item));
+      // A choice holds once, however often it is named. What a repeated item of a list means is up to who
+      // reads it.
+      const bool repeated = spec.kind == OptionKind::choices && std::ranges::find(items, item) != items.end();
+      if (!repeated) items.push_back(std::move(item));
       if (comma == std::string::npos) break;
       begin = comma + 1;
     }
@@ -153,6 +156,11 @@ void OptionValues::set(const OptionSpec& spec, const std::vector<std::string>& t
   } catch (const Error& e) {
     throw Error(e.kind(), "--" + spec.name + ": " + e.what());
   }
+}
+
+void OptionValues::unset(const std::string& name) {
+  values_[name] = std::monostate{};
+  sources_.erase(name);
 }
 
 bool OptionValues::has(const std::string& name) const {

@@ -56,6 +56,7 @@ class OptionValues {
   void set(const OptionSpec& spec, const std::vector<std::string>& texts,
            OptionSource source = OptionSource::command_line);
 
+  void unset(const std::string& name);      ///< as if nobody gave it
   bool has(const std::string& name) const;  ///< present and not unset
   bool flag(const std::string& name) const;
   std::int64_t integer(const std::string& name) const;

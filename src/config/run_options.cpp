@@ -57,9 +57,10 @@ std::vector<OptionSpec> what_to_measure() {
       option("duration", seconds, "", "TIME", "duration of a soak, e.g. 8h; only with --level soak"),
       option("segment", seconds, "", "TIME",
              "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not "
-             "given; --json, --junit, --nodes ... cover all so far, --report the last"),
+             "given; --json, --junit, --nodes ... cover all so far, the exit code all, --report the last"),
       option("device", choice, "auto", "KIND",
-             "devices to measure; auto: GPUs if built in and present, else the host", device_values()),
+             "devices to measure; auto: GPUs if at least half of the nodes have one, else the host",
+             device_values()),
       option("share-gpus", flag, "", "",
              "let several ranks share one GPU; without it, ranks beyond the number of GPUs of their node "
              "measure nothing"),
@@ -70,7 +71,7 @@ std::vector<OptionSpec> where_to_run() {
   return {
       presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
       presentation(option("spool", path, "", "DIR",
-                          "store finished cases on this local disk of rank 0's node, not packed; merged "
+                          "store finished cases on this local disk of rank 0's node, uncompressed; merged "
                           "into --out at the end")),
       presentation(option("force", flag, "", "", "replace an existing results file")),
       presentation(option("resume", path, "", "PARTIAL",
@@ -100,8 +101,9 @@ std::vector<OptionSpec> where_to_run() {
                       {}, true)),
       presentation(
           option("config", path, "", "FILE",
-                 "TOML file with options by their long names; the command line has precedence; if it "
-                 "has --resume, out in the file is ignored")),
+                 "TOML file with options by their long names; the command line has precedence; one file "
+                 "serves several runs: options of suites that do not run, and duration and segment at "
+                 "other levels than soak, count for nothing in it; nor does out beside --resume")),
   };
 }
 
@@ -118,7 +120,7 @@ std::vector<OptionSpec> what_to_judge_by() {
                  "directory of earlier runs (may be empty); each part is compared with its own earlier "
                  "results")),
       presentation(option("topology", path, "", "FILE",
-                          "connections of NICs to switches: CSV node,nic,switch,port,rack, Slurm "
+                          "connections of NICs to switches: CSV node,nic,switch,port,rack[,rail], Slurm "
                           "topology.conf or ibnetdiscover text; needed for findings about switches")),
       option("expect-nodes", integer, "", "N", "number of nodes that must take part"),
       option("expect-ranks", integer, "", "N", "number of ranks that must take part"),
@@ -142,7 +144,7 @@ std::vector<OptionSpec> what_to_judge_by() {
 std::vector<OptionSpec> what_to_write() {
   return {
       output_file("json", "write verdict and findings as JSON"),
-      output_file("junit", "write the cases as JUnit XML"),
+      output_file("junit", "write every part by suite, with its warnings and failures, as JUnit XML"),
       output_file("nodes", "write every node with its state, one per line"),
       output_file("coverage", "write the bytes carried by each link between nodes, as CSV"),
       output_file("prometheus",

@@ -96,7 +96,9 @@ std::vector<std::uint64_t> Device::digests(std::span<const void* const> data, st
   return all;
 }
 
-void Device::poison(void* data, std::size_t bytes) { kernels::host::poison(data, bytes); }
+void Device::poison(void* data, std::size_t bytes, std::size_t step) {
+  kernels::host::poison(data, bytes, step);
+}
 
 void Device::payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) {
   kernels::host::payload_fill(key, data, bytes);

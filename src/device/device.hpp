@@ -184,8 +184,9 @@ class Device {
   virtual std::uint64_t digest(const void* data, std::size_t bytes) = 0;
   /// Of several results of `bytes` each: queued one behind the other, with one wait for all.
   virtual std::vector<std::uint64_t> digests(std::span<const void* const> data, std::size_t bytes);
-  /// Marks a result, so that one that is not written again is not taken for a new one (kernels/digest.hpp).
-  virtual void poison(void* data, std::size_t bytes);
+  /// Marks a result, so that one that is not written again is not taken for a new one. `step` is that of its
+  /// rows (kernels/digest.hpp).
+  virtual void poison(void* data, std::size_t bytes, std::size_t step);
 
   /// One pass of a bandwidth kernel over `count` doubles per array by all threads.
   virtual void stream(kernels::StreamOp op, double* a, const double* b, const double* c,

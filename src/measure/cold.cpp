@@ -87,8 +87,12 @@ std::optional<double> resident_share(int fd, std::uint64_t offset, std::uint64_t
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const auto pages = static_cast<double>((bytes + page - 1) / page);
   if (pages == 0) return std::nullopt;
-  if (const auto share = by_cachestat(fd, offset, bytes, pages)) return share;
-  return by_mincore(fd, offset, bytes, pages);
+  const auto told = by_cachestat(fd, offset, bytes, pages);
+  if (told.value_or(0) > 0) return told;
+  // cachestat counts the pages of the inode of `fd`. The inode of an overlay file has none: its data is
+  // cached for the file of the layer beneath. A mapping of an overlay file is one of that file.
+  const auto mapped = by_mincore(fd, offset, bytes, pages);
+  return mapped ? mapped : told;
 }
 
 }  // namespace assay

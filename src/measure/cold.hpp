@@ -36,8 +36,8 @@ class StorageMeter {
   std::optional<Moved> before_;
 };
 
-/// Share of the bytes of a file from `offset` on that are in the page cache, by cachestat or mincore; nothing
-/// where neither tells.
+/// Share of the bytes of a file from `offset` on that are in the page cache, by cachestat, or by mincore
+/// where that does not tell or tells none; nothing where neither tells.
 std::optional<double> resident_share(int fd, std::uint64_t offset, std::uint64_t bytes);
 
 /// A rate is claimed to be that of storage only where the kernel moved so much of what was asked for.

@@ -14,7 +14,11 @@ class RelativeCi final : public StoppingCriterion {
  public:
   RelativeCi(double target, std::size_t min_samples) : target_(target), min_samples_(min_samples) {}
   bool enough(const std::vector<double>& samples, double) const override {
-    return samples.size() >= min_samples_ && median_relative_ci(samples) <= target_;
+    // Samples that are not finite have no interval, however many are taken: more of them are of no use.
+    constexpr std::size_t least = 3;  // of which there is one
+    if (samples.size() < min_samples_) return false;
+    const double interval = median_relative_ci(samples);
+    return interval <= target_ || (!std::isfinite(interval) && target_ > 0 && samples.size() >= least);
   }
   std::string name() const override { return "relative-ci"; }
 
@@ -49,6 +53,12 @@ struct WarmUp {
   bool first_is_all = false;  ///< a single repetition took all the time there was: it is the sample
 };
 
+/// True if it is on any rank.
+bool any(const Operation& operation, bool mine) {
+  const SampleVote vote{mine ? 1.0 : 0.0, 0, 0};
+  return (operation.agree ? operation.agree(vote) : vote).stop > 0;
+}
+
 /// Runs single repetitions until the warm-up time is over.
 WarmUp warm_up(const Operation& operation, const SamplingPlan& plan, double begin) {
   double shortest = std::numeric_limits<double>::infinity();
@@ -62,12 +72,12 @@ WarmUp warm_up(const Operation& operation, const SamplingPlan& plan, double begi
     const double t1 = now_s();
     if (step == 1) {
       const bool all = t1 - t0 >= plan.max_seconds;
-      if (operation.agree ? operation.agree(all) : all) return {t1 - t0, t0, t1 - t0, true};
+      if (any(operation, all)) return {t1 - t0, t0, t1 - t0, true};
     }
     shortest = std::min(shortest, (t1 - t0) / static_cast<double>(step));
     const bool enough =
         t1 - begin >= plan.warmup_seconds || t1 - begin + 2 * (t1 - t0) > plan.max_seconds / 2;
-    if (operation.agree ? operation.agree(enough) : enough) return {shortest, 0, 0, false};
+    if (any(operation, enough)) return {shortest, 0, 0, false};
   }
 }
 
@@ -114,7 +124,8 @@ SampleSeries sample(const Operation& operation, const SamplingPlan& plan) {
   const auto precise = stop_by_relative_ci(plan.relative_ci, plan.min_samples);
   const auto full = stop_by_count(plan.max_samples);
   const auto late = stop_by_time(plan.max_seconds);
-  for (std::size_t n = 0;;) {
+  for (std::size_t n = 0, due = 0;;) {
+    const double sample_begin = now_s();
     if (operation.sync) operation.sync();
     const double t0 = now_s();
     operation.run(series.repetitions);
@@ -130,14 +141,19 @@ SampleSeries sample(const Operation& operation, const SamplingPlan& plan) {
       series.verify_s += now_s() - v0;
     }
     ++n;
+    const double now = now_s(), elapsed = now - begin, left_s = plan.max_seconds - elapsed;
+    const bool stop = full->enough(series.seconds, elapsed) || late->enough(series.seconds, elapsed);
     // The vote and the interval of the median are taken at every sample at first and then each tenth of the
-    // series: both would otherwise dominate short operations. All ranks have the same n, so they vote at the
-    // same samples.
-    if (n > 10 && n < plan.max_samples && n % std::max<std::size_t>(1, n / 10) != 0) continue;
-    const double elapsed = now_s() - begin;
-    const bool stop = full->enough(series.seconds, elapsed) || late->enough(series.seconds, elapsed) ||
-                      precise->enough(series.seconds, elapsed);
-    if (operation.agree ? operation.agree(stop) : stop) break;
+    // series: both would otherwise dominate short operations. All ranks have the same n and the same `due`,
+    // so they vote at the same samples.
+    const bool vote_due = n <= 10 || n >= plan.max_samples || n % (n / 10) == 0;
+    if (!vote_due && (operation.agree ? n < due : !stop)) continue;
+    SampleVote vote{stop ? 1.0 : 0.0, precise->enough(series.seconds, elapsed) ? 0.0 : 1.0,
+                    left_s > 0 ? (now - sample_begin) / left_s : 1.0};
+    if (operation.agree) vote = operation.agree(vote);
+    if (vote.stop > 0 || vote.imprecise == 0) break;
+    // The next vote is no later than when samples like the last one have used up the time that is left.
+    due = n + static_cast<std::size_t>(std::clamp(1 / std::max(vote.share, 1e-9), 1.0, 1e9));
   }
   const std::size_t n = series.seconds.size();
   series.block.resize(n);

@@ -48,15 +48,21 @@ struct SampleSeries {
   double warmup_s = 0, timed_s = 0, verify_s = 0;
 };
 
+/// What a rank votes after a sample. All ranks go on with the maximum of each number over them.
+struct SampleVote {
+  double stop = 0;       ///< 1: a cap is reached, or nothing is left to measure
+  double imprecise = 0;  ///< 1: the median is not precise enough: the least precise rank decides
+  double share = 0;      ///< of the time that is left, what one more sample takes
+};
+
 /// One operation to sample. `run(k)` does k repetitions and returns when they are complete; `verify(sample)`
-/// is called after the clock stopped, outside the timed region; `agree` makes ranks decide alike (collective
-/// maximum of a flag) and `sync` lines them up before each sample (null for series that involve one rank
-/// only).
+/// is called after the clock stopped, outside the timed region; `agree` makes ranks decide alike (one
+/// collective) and `sync` lines them up before each sample (null for series that involve one rank only).
 struct Operation {
   std::function<void(std::uint64_t k)> run;
   std::function<void(std::size_t sample)> verify;
-  std::function<bool(bool stop)> agree;                 ///< true if a rank asks to stop
-  std::function<std::uint64_t(std::uint64_t)> agree_k;  ///< one batch size for all (collective maximum)
+  std::function<SampleVote(const SampleVote& mine)> agree;  ///< the maximum of each number
+  std::function<std::uint64_t(std::uint64_t)> agree_k;      ///< one batch size for all (collective maximum)
   std::function<void()> sync;
   std::function<double()> timed_elsewhere;  ///< when set, its value is the sample, not the wall time
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Prometheus reads through node_exporter's textfile collector: states, findings, and the median of every
-// metric by part. Of more than a thousand parts: the state each of them has, and the medians of the worst.
+// metric by part. Of more than a thousand measured parts: the state each of them has, and the medians of the
+// worst.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,11 +46,18 @@ std::string label_text(const Labels& labels) {
 /// format allows no second.
 class Families {
  public:
-  void add(const std::string& name, const std::string& help, const Labels& labels, double value) {
+  enum class Same { median, largest };  ///< the value of such a series
+
+  void add(const std::string& name, const std::string& help, const Labels& labels, double value,
+           Same same = Same::median) {
     if (!std::isfinite(value)) return;  // not taken: an absent series, never a 0
     Family& family = families_[name];
     family.help = help;
-    family.samples[label_text(labels)].push_back(value);
+    auto& values = family.samples[label_text(labels)];
+    if (same == Same::largest && !values.empty())
+      values.front() = std::max(values.front(), value);
+    else
+      values.push_back(value);
   }
 
   std::string text() const {
@@ -124,11 +132,18 @@ EntityNames names_of(const verdict::EntityIndex& entities, std::int32_t row) {
 
 constexpr std::size_t most_parts = 1000, worst_parts = 10;
 
-/// Whether there are so many that every series by part would make a file of hundreds of MB.
+/// Whether so many parts were measured that every series by part would make a file of hundreds of MB. Parts
+/// that no case names, such as memory modules, have no medians.
 bool is_large(const Results& results) {
-  const auto parts = std::count_if(results.entities.begin(), results.entities.end(),
-                                   [](const auto& e) { return e.kind != "link"; });
-  return static_cast<std::size_t>(parts) > most_parts;
+  std::vector<bool> measured(results.entities.size());
+  for (const auto& c : results.cases) {
+    if (c.metrics.empty()) continue;
+    for (const auto* rows : {&c.entity, &c.source, &c.destination})
+      for (const std::int32_t row : *rows)
+        if (const auto at = static_cast<std::size_t>(row); row >= 0 && at < measured.size())
+          measured[at] = results.entities[at].kind != "link";
+  }
+  return static_cast<std::size_t>(std::ranges::count(measured, true)) > most_parts;
 }
 
 constexpr const char* part_states[] = {"PASS", "WARN", "FAIL", "INCONCLUSIVE", "NOT_TESTED"};
@@ -172,12 +187,13 @@ void add_states(Families& out, const verdict::EntityIndex& entities, const Verdi
       if (large && value == 0) continue;
       if (names.device.empty())
         out.add("assay_node_state",
-                "1 for the state of the node; 0 for the others, which are left out beyond 1000 parts.",
+                "1 for the state of the node; 0 for the others, which are left out beyond 1000 measured "
+                "parts.",
                 {{"node", names.node}, {"state", state}}, value);
       else
         out.add("assay_device_state",
                 "1 for the state of a device, NIC or memory domain of a node; 0 for the others, which are "
-                "left out beyond 1000 parts.",
+                "left out beyond 1000 measured parts.",
                 {{"node", names.node}, {"device", names.device}, {"state", state}}, value);
     }
   }
@@ -194,14 +210,14 @@ void add_findings(Families& out, const Results& results, const verdict::EntityIn
     if (f.severity == "INFO") continue;
     const auto at = rows.find(f.name);
     const EntityNames names = at == rows.end() ? EntityNames{} : names_of(entities, at->second);
-    const Labels labels{{"severity", f.severity}, {"name", f.name},    {"node", names.node},
-                        {"device", names.device}, {"suite", f.suite},  {"metric", f.metric},
-                        {"kind", f.kind},         {"action", f.action}};
+    const Labels labels{{"severity", f.severity}, {"name", f.name},     {"node", names.node},
+                        {"device", names.device}, {"suite", f.suite},   {"metric", f.metric},
+                        {"kind", f.kind},         {"action", f.action}, {"reference", f.reference_kind}};
     out.add("assay_finding", "1 for each finding of WARN or FAIL.", labels, 1);
     if (f.deficit)
       out.add("assay_finding_deficit_ratio",
               "By how much the part is worse than its reference, as a fraction of the rate.", labels,
-              *f.deficit);
+              *f.deficit, Families::Same::largest);
   }
   for (const auto& [severity, n] : count)
     out.add("assay_findings", "Number of findings by severity.", {{"severity", severity}}, n);
@@ -238,7 +254,8 @@ std::vector<std::pair<std::int32_t, double>> medians_by_part(const results::Case
 void add_medians(Families& out, const Results& results, const verdict::EntityIndex& entities, bool large) {
   if (large)
     out.add("assay_medians_left_out",
-            "1 where only the worst parts of each metric have a median here, since there are more than 1000.",
+            "1 where only the worst parts of each metric have a median here, since more than 1000 were "
+            "measured.",
             {}, 1);
   for (const auto& c : results.cases) {
     if (results::is_retest(c.name)) continue;

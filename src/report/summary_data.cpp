@@ -99,10 +99,15 @@ double deficit_again(const results::Results& results, const MetricSummary& d) {
       continue;
     const auto m = std::ranges::find(again.metrics, d.metric->name, &results::Metric::name);
     if (m == again.metrics.end()) continue;
-    const auto values = m->values.held();
-    for (std::size_t r = 0; r < again.entity.size(); ++r)
-      if (entity_name(results, again, r) == d.worst)
-        deficit = deficit_against(median(row_samples(again, *m, values, r)), d.median, m->better);
+    const auto medians = row_medians(again, *m);
+    for (std::size_t r = 0; r < again.entity.size(); ++r) {
+      if (entity_name(results, again, r) != d.worst) continue;
+      // All parts may be faster or slower than before.
+      auto others = medians;
+      others[r] = results::not_taken;
+      const double usual = median(others);
+      deficit = deficit_against(medians[r], std::isnan(usual) ? d.median : usual, m->better);
+    }
   }
   return deficit;
 }

@@ -32,8 +32,8 @@ struct MetricSummary {
   std::string first_infinite;
   double worst_deficit = results::not_taken;
 };
-/// Deficit of the worst part in the newest retest of its case, against the median of the case itself; NaN
-/// where it was not measured again.
+/// Deficit of the worst part in the newest retest of its case, against the median of the other parts there
+/// (of the case itself, if there are none); NaN where it was not measured again.
 double deficit_again(const results::Results& results, const MetricSummary& d);
 MetricSummary summarize(const results::Results& results, const results::CaseData& c,
                         const results::Metric& m);

@@ -12,6 +12,8 @@
 #include "results/case_name.hpp"
 #include "results/described.hpp"
 #include "results/disk.hpp"
+#include "results/entity_tree.hpp"
+#include "results/facts.hpp"
 #include "results/iso_time.hpp"
 #include "results/reader.hpp"
 #include "results/resume.hpp"
@@ -26,7 +28,8 @@ Key key_of(const Entity& e) { return {e.kind, e.id}; }
 /// From rows of the earlier run to rows of this one; what is not there is added, below its own parents.
 class Rows {
  public:
-  Rows(const std::vector<Entity>& earlier, const std::vector<Entity>& now) : earlier_(earlier), all_(now) {
+  Rows(const std::vector<Entity>& earlier, const std::vector<Entity>& now)
+      : earlier_(earlier), all_(now), with_ranks_(nodes_with_ranks(now)) {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       known_.emplace(key_of(all_[i]), static_cast<std::int32_t>(i));
       if (all_[i].kind == "node") nodes_.emplace(all_[i].name, static_cast<std::int32_t>(i));
@@ -47,6 +50,11 @@ class Rows {
     added_.push_back(std::move(e));
     return fresh;
   }
+  /// Whether a row of the earlier run lies on a node on which this one has no rank.
+  bool is_gone(std::int32_t row) {
+    const std::int32_t node = node_above(earlier_, row);
+    return node >= 0 && !with_ranks_.contains((*this)(node));
+  }
   void move(std::vector<std::int32_t>& rows) {
     for (std::int32_t& row : rows) row = (*this)(row);
   }
@@ -63,6 +71,7 @@ class Rows {
   std::vector<Entity> all_, added_;
   std::map<Key, std::int32_t> known_;
   std::map<std::string, std::int32_t> nodes_;  ///< by name
+  std::set<std::int32_t> with_ranks_;          ///< rows of nodes
 };
 
 std::set<std::string> planned(const std::vector<PlanRow>& plan) {
@@ -81,10 +90,26 @@ std::map<std::string, std::vector<Row>> by_case(const std::vector<Row>& rows) {
   return out;
 }
 
-bool is_kept(const CaseData& c, const std::set<std::string>& wanted) {
-  return is_final(c.state) &&
-         wanted.contains(is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path());
-}
+/// Which cases of an earlier run stand in this one, and which run again.
+class Standing {
+ public:
+  Standing(const Results& earlier, const std::vector<PlanRow>& plan)
+      : wanted_(planned(plan)), with_facts_(cases_with_facts(earlier)) {}
+
+  /// What a case that is not planned any more found is not measured again.
+  bool contain(const CaseData& c) const {
+    if (is_final(c.state) &&
+        wanted_.contains(is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path()))
+      return true;
+    return !wanted_.contains(c.path()) && (c.state == CaseState::fail || with_facts_.contains(c.path()));
+  }
+  /// Of those that run again: whether it has something to leave.
+  bool has_facts(const CaseData& c) const { return !contain(c) && with_facts_.contains(c.path()); }
+  bool is_planned(const CaseData& c) const { return wanted_.contains(c.path()); }
+
+ private:
+  std::set<std::string> wanted_, with_facts_;
+};
 
 constexpr std::string_view taken_over = " cases were taken over from run ";
 
@@ -102,6 +127,13 @@ bool is_of_the_plan(const EventRow& e, const Results& earlier) {
          earlier.entities[static_cast<std::size_t>(e.entity)].kind == "cluster";
 }
 
+/// A fault that a case showed, also one that runs again or is not in this run; or that the launch found of a
+/// node or device that is not here now.
+bool is_fault(const EventRow& e, Rows& rows) {
+  if (e.kind != "launch-fail" && e.finding != "corrupt") return false;
+  return e.t > 0 || rows.is_gone(e.entity);
+}
+
 bool tells_of_taking_over(const EventRow& e) {
   return e.kind == "resumed" && e.text.find(taken_over) != std::string::npos;
 }
@@ -109,14 +141,14 @@ bool tells_of_taking_over(const EventRow& e) {
 /// Events name no case: those of a case are the ones of its time.
 class TimesOfCases {
  public:
-  TimesOfCases(const Results& earlier, const std::set<std::string>& wanted) {
+  TimesOfCases(const Results& earlier, const Standing& standing) {
     const auto opened = unix_seconds(earlier.info.started);
     for (const CaseData& c : earlier.cases) {
       // Events count from the first case on. Those taken over began before the file was opened.
       if (const auto begun = unix_seconds(c.started); opened && begun && *begun >= *opened)
         started_ = std::min(started_.value_or(*begun), *begun);
       const auto from = unix_seconds(c.started), to = unix_seconds(c.ended);
-      if (is_kept(c, wanted) && from && to)
+      if (standing.contain(c) && from && to)
         times_.emplace_back(*from - 1, *to + 1);  // whole seconds are stored
     }
   }
@@ -155,43 +187,95 @@ void check_carry_over(const std::filesystem::path& path, const Results& earlier,
     throw_usage("--resume " + path.string() + ": " + problem);
 }
 
-std::vector<Entity> with_lost_parts(const Results& earlier, const std::vector<Entity>& now) {
-  Rows rows(earlier.entities, now);
-  for (EventRow e : earlier.events)
-    if (mark_earlier(e)) rows(e.entity);
-  return rows.all();
-}
+namespace {
 
-std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now) {
-  Rows rows(earlier.entities, now.entities);
-  const auto wanted = planned(now.plan);
-  const TimesOfCases times(earlier, wanted);
+/// The events that stand in a run that takes over `earlier`, with rows of this run.
+std::vector<EventRow> kept_events(const Results& earlier, const Standing& standing, Rows& rows) {
+  const TimesOfCases times(earlier, standing);
   std::vector<EventRow> events;
   // What the earlier run had itself taken over stands first, by the clock of another run.
   auto not_its_own = std::count_if(earlier.events.begin(), earlier.events.end(), tells_of_taking_over);
   for (EventRow e : earlier.events) {
     if (tells_of_taking_over(e)) --not_its_own;
-    if (!mark_earlier(e) && !is_of_the_plan(e, earlier) &&
+    if (!mark_earlier(e) && !is_of_the_plan(e, earlier) && !is_fault(e, rows) &&
         !(is_of_cases(e) && (not_its_own > 0 || times.contain(e))))
       continue;
     e.entity = rows(e.entity);
     events.push_back(std::move(e));
   }
-  auto errors = by_case(earlier.errors);
-  auto counters = by_case(earlier.counters);
-  bool first = true;
-  std::size_t count = 0;
-  for (const CaseData& c : earlier.cases) {
-    if (!is_kept(c, wanted)) continue;
+  return events;
+}
+
+/// Cases with what belongs to them, with rows of this run.
+class Bundles {
+ public:
+  Bundles(const Results& earlier, Rows& rows)
+      : errors_(by_case(earlier.errors)), counters_(by_case(earlier.counters)), rows_(rows) {}
+
+  CaseBundle of(const CaseData& c) {
     CaseBundle bundle;
     bundle.data = c;
     for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination})
-      rows.move(*column);
-    bundle.errors = std::move(errors[c.path()]);
-    for (Miscompare& row : bundle.errors) row.entity = rows(row.entity);
-    bundle.counters = std::move(counters[c.path()]);
-    for (CounterRow& row : bundle.counters) row.entity = rows(row.entity);
-    if (first) {
+      rows_.move(*column);
+    bundle.errors = moved(errors_[c.path()]);
+    bundle.counters = moved(counters_[c.path()]);
+    return bundle;
+  }
+
+ private:
+  template <class Row>
+  std::vector<Row> moved(std::vector<Row>& from) {
+    for (Row& row : from) row.entity = rows_(row.entity);
+    return std::exchange(from, {});
+  }
+
+  std::map<std::string, std::vector<Miscompare>> errors_;
+  std::map<std::string, std::vector<CounterRow>> counters_;
+  Rows& rows_;
+};
+
+/// Cases beyond the plan have the row that they had.
+void add_plan_rows(const Results& earlier, const Standing& standing, std::vector<PlanRow>& plan) {
+  std::map<std::string, const PlanRow*> rows;
+  for (const PlanRow& row : earlier.plan) rows.emplace(row.suite + "/" + row.name, &row);
+  for (const CaseData& c : earlier.cases) {
+    const auto row = rows.find(c.path());
+    if (standing.is_planned(c) || !standing.contain(c) || row == rows.end()) continue;
+    const auto now =
+        std::ranges::find_if(plan, [&](const PlanRow& r) { return r.suite == c.suite && r.name == c.name; });
+    if (now == plan.end())
+      plan.push_back(*row->second);
+    else
+      *now = *row->second;  // not applicable here
+  }
+}
+
+}  // namespace
+
+void extend_start(const Results& earlier, Writer::Start& now) {
+  Rows rows(earlier.entities, now.entities);
+  const Standing standing(earlier, now.plan);
+  kept_events(earlier, standing, rows);
+  Bundles bundles(earlier, rows);
+  for (const CaseData& c : earlier.cases)
+    if (standing.has_facts(c)) bundles.of(c);
+  now.entities = rows.all();
+  add_plan_rows(earlier, standing, now.plan);
+}
+
+std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now) {
+  Rows rows(earlier.entities, now.entities);
+  const Standing standing(earlier, now.plan);
+  // Before the cases: with these, or not at all.
+  for (const EventRow& e : kept_events(earlier, standing, rows)) writer.add_event(e);
+  Bundles bundles(earlier, rows);
+  bool first = true;
+  std::size_t count = 0;
+  for (const CaseData& c : earlier.cases) {
+    if (standing.has_facts(c)) writer.add_unfinished(bundles.of(c));
+    if (!standing.contain(c)) continue;
+    CaseBundle bundle = bundles.of(c);
+    if (std::exchange(first, false)) {
       bundle.telemetry = earlier.telemetry;
       rows.move(bundle.telemetry.entity);
       bundle.flags = earlier.flags;
@@ -201,10 +285,8 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
     }
     bundle.new_entities = rows.take_added();
     writer.add_case(bundle);
-    first = false;
     ++count;
   }
-  for (const EventRow& e : events) writer.add_event(e);
   writer.add_event({0, -1, "resumed",
                     std::to_string(count) + std::string(taken_over) + earlier.info.run_id + " of " +
                         earlier.info.started});

@@ -20,12 +20,13 @@ Results load_earlier(const std::filesystem::path& path);
 /// device that was not there, unless nothing was planned. Fewer nodes and ranks are no difference.
 void check_carry_over(const std::filesystem::path& path, const Results& earlier, const Writer::Start& now);
 
-/// The rows `now` and behind them those parts that were lost in `earlier` and are not there: their losses
-/// have a row even if no case is carried over.
-std::vector<Entity> with_lost_parts(const Results& earlier, const std::vector<Entity>& now);
+/// Adds to `now`, before the file of `now` is made, the parts of `earlier` that are not there and were lost
+/// or at fault, and the plan rows of cases that stand though `now` does not plan them.
+void extend_start(const Results& earlier, Writer::Start& now);
 
-/// Stores in `writer`, which has just been created with `now`, the cases of `earlier` that stand (see
-/// resume.hpp) and are planned now, and what became of its ranks. Entities are recognised by kind and id,
+/// Stores in `writer`, which has just been created with the extended `now`, the cases of `earlier` that stand
+/// (see resume.hpp) and are planned now, those that failed or have facts (see facts.hpp) though they are not,
+/// the facts of those that run again, and what became of its ranks. Entities are recognised by kind and id,
 /// nodes known by their host name only by that; those that are not there any more are added behind the
 /// others. Returns /entities as it is then.
 std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now);

@@ -113,6 +113,10 @@ bool mark_earlier(EventRow& event) {
   return true;
 }
 
+bool has_damage(const std::vector<EventRow>& events) {
+  return std::ranges::any_of(events, [](const EventRow& e) { return e.kind == "damaged"; });
+}
+
 void complete_launch_events(std::vector<EventRow>& events) {
   static constexpr std::array words = {"missing", "mismatch",  "singletons", "oversubscribed", "uncovered",
                                        "uneven",  "quota",     "idle",       "corrupt",        "lost",

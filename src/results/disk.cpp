@@ -180,7 +180,10 @@ void publish(const Path& from, const Path& to, bool force) {
   } else if (::link(from.c_str(), to.c_str()) == 0) {
     ::unlink(from.c_str());
   } else if (errno == EEXIST) {
-    exists();
+    // NFS sends a request again whose answer was lost: then the link is there, and is ours.
+    std::error_code none;
+    if (!std::filesystem::equivalent(from, to, none)) exists();
+    ::unlink(from.c_str());
   } else if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK) {
     struct stat info {};  // no hard links here: a window remains between the look and the rename
     if (::lstat(to.c_str(), &info) == 0) exists();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "results/model.hpp"
@@ -17,6 +18,15 @@ inline std::int32_t node_above(const std::vector<Entity>& entities, std::int32_t
     row = e.parent;
   }
   return -1;
+}
+
+/// The rows of nodes that have ranks: others were lost or left out.
+inline std::set<std::int32_t> nodes_with_ranks(const std::vector<Entity>& entities) {
+  std::set<std::int32_t> nodes;
+  for (const Entity& e : entities)
+    if (e.rank >= 0) nodes.insert(node_above(entities, e.parent));
+  nodes.erase(-1);
+  return nodes;
 }
 
 }  // namespace assay::results

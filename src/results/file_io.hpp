@@ -30,6 +30,10 @@ struct FileContent {
   std::function<RunInfo()> info;
 };
 
+/// Of results in memory, which outlive it as `verdict` does.
+FileContent content_of(const Results& results, const VerdictData* verdict,
+                       const std::function<RunInfo()>& info);
+
 /// Writes one results file, sealed and on disk, under the name `file`.
 void write_file(const Path& file, const FileContent& content);
 /// The same of a partial directory. `running`: whether one without end.json is of a run that goes on.

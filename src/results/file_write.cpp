@@ -127,4 +127,25 @@ void write_file(const Path& path, PartialReader& partial, bool running) {
                     [&] { return partial.info(running); }});
 }
 
+FileContent content_of(const Results& results, const VerdictData* verdict,
+                       const std::function<RunInfo()>& info) {
+  const auto cases = [&results](const std::function<void(const CaseData&)>& each) {
+    std::ranges::for_each(results.cases, each);
+  };
+  return {results.config,
+          results.plan,
+          results.environment,
+          results.inventory,
+          cases,
+          results.entities,
+          results.errors,
+          results.counters,
+          results.telemetry,
+          results.flags,
+          results.events,
+          results.selftest,
+          verdict,
+          info};
+}
+
 }  // namespace assay::results

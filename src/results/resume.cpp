@@ -34,13 +34,9 @@ std::string differ(const std::string& what, const std::string& then, const std::
 std::string with_id(const Entity& e) { return e.kind + " " + e.name + " (" + e.id + ")"; }
 
 std::string nodes_problem(const std::vector<Entity>& then, const std::vector<Entity>& now) {
-  const auto nodes = [](const std::vector<Entity>& rows) {  // that have ranks: others were lost or left out
-    std::set<std::int32_t> with_ranks;
-    for (const Entity& e : rows)
-      if (e.rank >= 0) with_ranks.insert(node_above(rows, e.parent));
-    with_ranks.erase(-1);
+  const auto nodes = [](const std::vector<Entity>& rows) {
     std::vector<const Entity*> out;
-    for (const std::int32_t row : with_ranks) out.push_back(&rows[static_cast<std::size_t>(row)]);
+    for (const std::int32_t row : nodes_with_ranks(rows)) out.push_back(&rows[static_cast<std::size_t>(row)]);
     return out;
   };
   const auto before = nodes(then), after = nodes(now);

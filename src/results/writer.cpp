@@ -17,6 +17,8 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "results/case_io.hpp"
+#include "results/described.hpp"
+#include "results/facts.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/resume.hpp"
@@ -71,27 +73,6 @@ void merging(const Path& partial, F&& merge) {
   throw Error(ErrorKind::io, file.string() + ": " + std::strerror(error.number()));
 }
 
-FileContent content_of(const Results& results, const VerdictData* verdict,
-                       const std::function<RunInfo()>& info) {
-  const auto cases = [&results](const std::function<void(const CaseData&)>& each) {
-    std::ranges::for_each(results.cases, each);
-  };
-  return {results.config,
-          results.plan,
-          results.environment,
-          results.inventory,
-          cases,
-          results.entities,
-          results.errors,
-          results.counters,
-          results.telemetry,
-          results.flags,
-          results.events,
-          results.selftest,
-          verdict,
-          info};
-}
-
 }  // namespace
 
 struct Writer::Impl {
@@ -101,14 +82,20 @@ struct Writer::Impl {
   std::size_t entities = 0;
   std::int64_t next = 0;
   Owner owner;
-  Path cases;                         ///< the directory of the case files
-  std::set<std::string> names;        ///< of the cases that are stored and stand
-  std::map<std::string, Path> again;  ///< cases whose file a new one replaces
+  Path cases;                   ///< the directory of the case files
+  std::set<std::string> names;  ///< of the cases that are stored and stand
+  struct Again {
+    Path file;
+    Facts facts;
+  };
+  std::map<std::string, Again> again;  ///< cases whose file a new one replaces
+  bool unsynced = false;               ///< events were written since
   std::vector<Entity> known;
   std::uint64_t carried = 0;  ///< bytes of cases of a former process
   std::uint64_t written = 0, budget = ~std::uint64_t{0};
   bool remove_at_end = false;
   std::optional<EventRow> resumption;  ///< until it is told
+  std::vector<std::string> damaged;    ///< the case files that were put aside, until they are told
   std::optional<Start> injected;       ///< of a run that goes on with faults: stored when it does
 
   ~Impl() {
@@ -131,27 +118,31 @@ struct Writer::Impl {
   /// What a former process stored. Leaves behind what belonged to its end, and what it did not finish
   /// writing.
   void take_stored(PartialReader& reader) {
-    std::map<std::string, CaseState> states;
     std::set<Path> taken;
     // Written anew from what was read of it: from now on all files here are our own.
-    reader.read_cases([&](CaseData&& data) { states[data.path()] = data.state; },
+    reader.read_cases([](CaseData&&) {},
                       [&](const Path& path, const StoredBundle& stored) {
                         write_bundle(path, stored.bundle, stored.sequence,
                                      static_cast<std::size_t>(stored.first_entity), [](std::size_t) {});
                         taken.insert(path);
+                        const CaseData& data = stored.bundle.data;
+                        if (is_final(data.state))
+                          names.insert(data.path());
+                        else
+                          again.insert_or_assign(data.path(), Again{path, facts_of(stored.bundle)});
                       });
-    for (const auto& [name, state] : states) {
-      if (is_final(state)) {
-        names.insert(name);
-      } else {
-        again.emplace(name, reader.file_of.at(name));
-      }
-    }
     known = reader.entities;
     entities = known.size();
     for (const Path& path : case_files(partial)) {
       next = std::max<std::int64_t>(next, std::strtol(path.stem().c_str(), nullptr, 10) + 1);
       if (!taken.contains(path)) put_aside(path);
+    }
+    // Also those that a process put aside which ended before it told.
+    for (const Path& path : entries_of(cases_directory(partial))) {
+      const std::string name = path.filename().string();
+      const auto tells = [&](const EventRow& e) { return e.text.find(name) != std::string::npos; };
+      if (path.extension() == ".damaged" && std::ranges::none_of(reader.events, tells))
+        damaged.push_back(name);
     }
     for (const char* name : {"end.json", "merged.h5"}) ::unlink((partial / name).c_str());
     cut_torn_line(partial / "events.jsonl");
@@ -174,6 +165,38 @@ struct Writer::Impl {
       publish(merged, file, force);
     });
     done = true;
+  }
+
+  /// Stores a case with what an earlier attempt showed. It stands, or runs again.
+  void store(const CaseBundle& bundle, bool stands) {
+    const h5::Quiet quiet;
+    const std::string name = bundle.data.path();
+    const auto wrong = [&](const std::string& what) {
+      throw Error(ErrorKind::internal, "results of " + name + ": " + what);
+    };
+    if (done) wrong("the file is finished");
+    if (names.contains(name)) wrong("the case was stored before");
+    const std::size_t all = entities + bundle.new_entities.size();
+    std::string problem = problem_of(bundle.data, all);
+    if (problem.empty()) problem = telemetry_problem(bundle.telemetry, all);
+    if (!problem.empty()) wrong(problem);
+    check_owner();
+    // Events of this case are there when it is: without it, it would run again and tell them once more.
+    if (std::exchange(unsynced, false)) sync_file(partial / "events.jsonl"), sync_directory(partial);
+    const auto former = again.find(name);
+    const bool anew = former == again.end();
+    std::optional<CaseBundle> whole;
+    if (!anew && !former->second.facts.empty()) add_facts(Facts(former->second.facts), whole.emplace(bundle));
+    const CaseBundle& stored = whole ? *whole : bundle;
+    const Path path = anew ? case_file(cases, next) : former->second.file;
+    write_bundle(path, stored, next, entities, [this](std::size_t bytes) { spend(bytes); });
+    next += anew ? 1 : 0;
+    again.erase(name);
+    if (stands)
+      names.insert(name);
+    else
+      again.emplace(name, Again{path, facts_of(stored)});
+    entities = all;
   }
 
   static void put_aside(const Path& path) {
@@ -272,52 +295,37 @@ void Writer::go_on() {
   if (const auto start = std::exchange(impl_->injected, {}))
     write_durable(impl_->partial / "plan.json", dump_sealed(start_to_json(*start)) + "\n");
   if (const auto event = std::exchange(impl_->resumption, {})) add_event(*event);
+  for (const std::string& name : std::exchange(impl_->damaged, {}))
+    add_event(
+        {0, -1, "damaged",
+         "a case file could not be read, and its case runs again: what it showed is unknown (" + name + ")"});
 }
 
 void Writer::add_case(const CaseBundle& bundle) {
-  const h5::Quiet quiet;
-  const auto wrong = [&](const std::string& what) {
-    throw Error(ErrorKind::internal, "results of " + bundle.data.path() + ": " + what);
-  };
-  if (impl_->done) wrong("the file is finished");
-  if (impl_->names.contains(bundle.data.path())) wrong("the case was stored before");
-  const std::size_t entities = impl_->entities + bundle.new_entities.size();
-  if (const std::string problem = problem_of(bundle.data, entities); !problem.empty()) wrong(problem);
-  if (const std::string problem = telemetry_problem(bundle.telemetry, entities); !problem.empty())
-    wrong(problem);
-  impl_->check_owner();
-  const auto write = [&](const Path& path) {
-    write_bundle(path, bundle, impl_->next, impl_->entities,
-                 [this](std::size_t bytes) { impl_->spend(bytes); });
-  };
-  const auto former = impl_->again.find(bundle.data.path());
-  if (former != impl_->again.end()) {
-    write(former->second);
-    impl_->again.erase(former);
-  } else {
-    write(case_file(impl_->cases, impl_->next));
-    ++impl_->next;
-  }
+  impl_->store(bundle, true);
   show_alive();
-  impl_->entities = entities;
-  impl_->names.insert(bundle.data.path());
 }
+
+void Writer::add_unfinished(const CaseBundle& bundle) { impl_->store(bundle, false); }
 
 void Writer::add_event(const EventRow& event) {
   impl_->check_owner();
   const std::string line = dump_sealed(event_to_json(event)) + "\n";
   impl_->spend(line.size());
   append(impl_->partial / "events.jsonl", line);
+  impl_->unsynced = true;
 }
 
 void Writer::show_alive() const noexcept { ::utimensat(AT_FDCWD, impl_->owner_file.c_str(), nullptr, 0); }
 
 void Writer::finish(const VerdictData& verdict, const std::string& state) {
+  bool damaged = false;
   impl_->merge({state, utc_now_iso(), verdict}, [&](const Path& merged) {
     PartialReader reader(impl_->partial);
     write_file(merged, reader, false);
+    damaged = has_damage(reader.events);
   });
-  remove_partial(impl_->partial);
+  if (!damaged) remove_partial(impl_->partial);
 }
 
 void Writer::finish(const Results& measured, const VerdictData& verdict) {
@@ -330,9 +338,7 @@ void Writer::finish(const Results& measured, const VerdictData& verdict) {
   };
   impl_->merge({measured.info.state, ended, verdict},
                [&](const Path& merged) { write_file(merged, content_of(measured, &verdict, info)); });
-  // What could not be read stays for inspection.
-  impl_->remove_at_end =
-      std::ranges::none_of(measured.events, [](const auto& e) { return e.kind == "damaged"; });
+  impl_->remove_at_end = !has_damage(measured.events);
 }
 
 void Writer::finish(const Results& results) {

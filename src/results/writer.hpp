@@ -44,18 +44,24 @@ class Writer {
                        const std::filesystem::path& spool = {});
   /// Goes on with a directory that another process left behind: takes it over, keeps the cases that stand
   /// (see `is_final` in resume.hpp) and what the run is called, and numbers new ones after them. A case file
-  /// that cannot be read is put aside and its case may be stored again. `start` is of the run that resumes.
-  /// Throws Error(usage) in one line when the owner lives or another run is faster, when NAME.h5 exists
-  /// (without `force`), or when `start` differs from the run that is resumed (see `resume_problem`).
+  /// that cannot be read is put aside, which `go_on` tells, and its case may be stored again. `start` is of
+  /// the run that resumes. Throws Error(usage) in one line when the owner lives or another run is faster,
+  /// when NAME.h5 exists (without `force`), or when `start` differs from the run that is resumed (see
+  /// `resume_problem`).
   static Writer resume(const std::filesystem::path& partial, const Start& start, bool force);
-  /// After `resume`, when the set-up has succeeded: stores the event `resumed`, and that faults are injected.
+  /// After `resume`, when the set-up has succeeded: stores the event `resumed`, what could not be read, and
+  /// that faults are injected.
   void go_on();
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
   ~Writer();  ///< leaves the partial directory where it is unless `finish` or `discard` was called
 
-  /// Durable when it returns (fsync, rename). Throws Error(io) when the disk refuses.
+  /// Durable when it returns (fsync, rename), and so are the events before it. Of a case that did not end
+  /// well in an earlier attempt, what it showed then is stored with it (see facts.hpp). Throws Error(io) when
+  /// the disk refuses.
   void add_case(const CaseBundle& bundle);
+  /// A case of an earlier run that did not end well: it stands until `add_case` replaces it.
+  void add_unfinished(const CaseBundle& bundle);
   void add_event(const EventRow& event);
   /// Other hosts see by the time of `owner` that the run lives: to be called every few seconds.
   void show_alive() const noexcept;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -132,9 +133,9 @@ class RunController final : public supervisor::Controller {
     progress_->clear();
     for (const std::string& what : retests_.left_out())
       if (lost_why_.empty()) event("unconfirmed", "no time left in the budget to confirm " + what, -1);
-    const bool more = segment_ < config_.segments() && lost_why_.empty();
-    if (more) ++segment_;
-    return {-1, 0, more};
+    continues_ = segment_ < config_.segments() && lost_why_.empty();
+    if (continues_) ++segment_;
+    return {-1, 0, continues_};
   }
 
   void take(int rank, const std::string& report) override { arrivals_.take(rank, report); }
@@ -197,12 +198,12 @@ class RunController final : public supervisor::Controller {
     const Closing closing{file_};  // which removes the directory that the samples of `results` are read from
     const std::string file = file_.writer().file().string();
     const double ran_s = clock_.has_begun() ? clock_.elapsed_s() : 0;
-    const bool reported = report({results, verdict, file, ran_s, config_.budget_s()});
+    const bool last = !std::exchange(continues_, false) || !complete;
+    const int code = report({results, verdict, file, ran_s, config_.budget_s(), last});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
       std::fprintf(stderr, "assay: command for the missing cases: %s\n",
                    relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
-    return reported ? verdict.exit_code
-                    : worse_code(verdict.exit_code, static_cast<int>(ExitCode::inconclusive));
+    return code;
   }
 
   bool code_is_in_file() const noexcept override { return all_reported_; }
@@ -275,15 +276,14 @@ class RunController final : public supervisor::Controller {
       file_.writer().add_event({0.0, row_of(f), f.event_kind(), f.text, f.kind});
   }
 
-  /// False where a report cannot be written: the verdict is in the file all the same.
-  bool report(const RunReport& run) {
+  /// Its exit code. Where a report cannot be written, the verdict is in the file all the same.
+  int report(const RunReport& run) {
     try {
-      if (hooks_.report) hooks_.report(run);
-      return true;
+      return hooks_.report ? hooks_.report(run) : run.verdict.exit_code;
     } catch (const Error& e) {
       std::fprintf(stderr, "assay: %s\n", e.what());
       all_reported_ = false;
-      return false;
+      return worse_code(run.verdict.exit_code, static_cast<int>(ExitCode::inconclusive));
     }
   }
 
@@ -375,6 +375,7 @@ class RunController final : public supervisor::Controller {
   RetestPlanner retests_;
   RunSchedule schedule_;
   int segment_ = 1;
+  bool continues_ = false;  ///< another segment follows the file that is open
   RunClock clock_;
   std::string lost_why_;
   bool all_reported_ = true;

@@ -55,6 +55,12 @@ std::string build_id() {
   return id;
 }
 
+constexpr double nvml_hang_s = 5;
+
+/// What NVML may take to start. Discovery as a whole has 60 s, at level smoke 10 s
+/// (Controller::phase_deadline_s).
+double nvml_start_s(const Config& config) { return std::min(50.0, config.budget_s() / 2); }
+
 /// "3, 7 and 12", at most eight of them.
 std::string rank_list(const std::vector<int>& ranks) {
   std::string out;
@@ -145,7 +151,7 @@ Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::u
     if (job.node->rank() != 0) return;
     Node found = probe_node();
     if (!devices.host.empty()) found.hostname = devices.host;  // findings of the devices name it so
-    job.nvml = probe_gpus(found);
+    job.nvml = probe_gpus(found, nvml_hang_s, nvml_start_s(config));
     listed = found.gpu_uuids;
     description = to_json(found).dump();
   });

@@ -109,6 +109,21 @@ std::vector<std::string> launcher_words(const std::string& command, const std::s
   return words;
 }
 
+bool starts_at_once(const std::string& command) {
+  if (command.empty()) return true;
+  static const std::set<std::string> direct{"mpirun", "mpiexec", "orterun", "prterun"};
+  for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"})
+    if (const char* job = std::getenv(name); job != nullptr && *job != '\0') return true;
+  static const std::set<std::string> queued{"salloc", "srun", "qsub", "bsub", "flux"};
+  bool at_once = false;
+  for (const std::string& word : launcher_words(command, {})) {
+    const std::string name = fs::path(word).filename().string();
+    if (queued.contains(name)) return false;                               // salloc -N 4 mpirun
+    at_once = at_once || direct.contains(name.substr(0, name.find('.')));  // mpiexec.hydra
+  }
+  return at_once;
+}
+
 NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded,
                        int relaunches, double left_s, double least_s) {
   NextLaunch next{false, excluded};
@@ -129,16 +144,26 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
   return next;
 }
 
+namespace {
+constexpr double closing_rate = 5e6;  // B/s
+}  // namespace
+
 // PMIx 4.2 deadlocks in mpirun when a rank is killed while it connects. The ranks end the run themselves
 // at 1.1 times its budget and 5 s (Controller::run_deadline_s) after memory and devices are prepared, which a
 // large or busy machine takes long for; a launcher of thousands of ranks takes some seconds to end. A gate of
 // 15 s has no such machine behind it. 100,000 ranks on 2 cores took 146 s from the last of 9 cases (1.2 GB)
 // on.
 bool launcher_overdue(double begun_s, double written_s, double budget_s, std::uint64_t bytes) {
-  constexpr double closing_rate = 5e6;  // B/s
   const double start_s = std::clamp(2 * budget_s, 10.0, 120.0), end_s = std::clamp(budget_s, 10.0, 60.0);
   const double closing_s = static_cast<double>(bytes) / closing_rate;
   return written_s > end_s || begun_s > start_s + 1.1 * budget_s + 5 + end_s + closing_s;
+}
+
+// A file server that fails over takes up to a minute, and what another host wrote there is seen up to a
+// minute later.
+bool writer_silent(double still_s, std::optional<std::uint64_t> bytes) {
+  constexpr double patience_s = 120;
+  return bytes && still_s > patience_s + static_cast<double>(*bytes) / closing_rate;
 }
 
 std::string program_of_ranks() {

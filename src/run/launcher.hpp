@@ -3,6 +3,7 @@
 // Starts no processes.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ inline constexpr std::size_t long_list = 64UL << 10;
 /// that are left out, separated by commas (over 64 KiB with brackets, n[01-16,20]); a word that holds it is
 /// left out where there are none. Throws Error(usage) for an open quote or no word.
 std::vector<std::string> launcher_words(const std::string& command, const std::set<std::string>& excluded);
+
+/// Whether a launcher starts ranks at once: mpirun does, and every launcher inside of a batch job; empty: the
+/// local one. Others, as srun outside of a job, or salloc before mpirun, may wait in a queue first. Throws
+/// Error(usage) as above.
+bool starts_at_once(const std::string& command);
 
 /// What starts this program on any host. The program of a bundle finds its libraries only by its script.
 std::string program_of_ranks();
@@ -67,5 +73,10 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
 /// began, negative before; `written_s`: time since the results file was closed, negative before.
 /// `bytes`: of the cases that it has to judge and to close in one file.
 bool launcher_overdue(double begun_s, double written_s, double budget_s, std::uint64_t bytes);
+
+/// True where rank 0's supervisor must be gone, or cut off, with the file that it writes: it shows every 10 s
+/// that it lives, but while it judges and closes `bytes`. `still_s`: time without that.
+/// False where the size is unknown.
+bool writer_silent(double still_s, std::optional<std::uint64_t> bytes);
 
 }  // namespace assay

@@ -57,10 +57,13 @@ std::optional<results::Owner> OutputFiles::new_owner() const {
   return owner;
 }
 
-std::uint64_t OutputFiles::bytes_to_close() const noexcept try {
+std::optional<fs::file_time_type> OutputFiles::shown_alive() const { return time_of(partial() / "owner"); }
+
+std::optional<std::uint64_t> OutputFiles::bytes_to_close() const noexcept try {
+  if (!results::cases_are_here(partial())) return std::nullopt;
   return results::merged_bytes(partial());
 } catch (...) {
-  return 0;
+  return std::nullopt;
 }
 
 void OutputFiles::look_anew() const noexcept try {

@@ -62,7 +62,8 @@ class Launches {
       last.told = last.told || late_ || signals.any();
       if (!begun && !last.told) ask_nodes(last, ended.code, signals);
       // A queue is no time of the level, nor is a launch in which nothing began.
-      if (!begun_) begin_s_ = begun ? std::max(begin_s_, clock.begun_s() - usual_start_s) : now_s();
+      const double queued_s = starts_at_once(how_.launcher) ? 0 : clock.begun_s() - usual_start_s;
+      if (!begun_) begin_s_ = begun ? std::max(begin_s_, queued_s) : now_s();
       begun_ = begun_ || begun;
       last.told = last.told || signals.any();
       // A chain of segments that has begun cannot be resumed.
@@ -122,8 +123,8 @@ class Launches {
   std::string overdue(LaunchClock& clock, Signals& signals, const std::function<bool()>& ended) {
     const bool begun = clock.begun_s() >= 0 || files_.has_begun();
     const std::string why =
-        clock.overdue(files_.all_written(), begun, config_.budget_s() * config_.segments(),
-                      [this] { return files_.bytes_to_close(); });
+        clock.overdue(files_.all_written(), begun, files_.shown_alive(),
+                      config_.budget_s() * config_.segments(), [this] { return files_.bytes_to_close(); });
     if (!why.empty() || begun) return why;
     late_ = outlasts_level(clock);
     if (late_)

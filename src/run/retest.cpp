@@ -136,7 +136,7 @@ Case retest_case(const Plan& plan, RetestOrder order, const Topology& topology, 
   } else {
     order.devices.clear();  // the others are its load: all measure again
     order.rounds.clear();
-    c.seconds *= RetestOrder::visits;
+    c.seconds = std::min(RetestOrder::visits * c.seconds, c.retest_seconds);
   }
   c.seconds *= order.time_share;
   c.deadline_s = 10.0 + 4.0 * c.expected_s();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "results/carry.hpp"
@@ -37,7 +38,7 @@ void RunFile::open(const Config& config, EntityTable& entities, results::Writer:
     const auto earlier = results::load_earlier(config.resume);
     results::check_carry_over(config.resume, earlier, start);
     start.info.injected = start.info.injected || earlier.info.injected;
-    start.entities = results::with_lost_parts(earlier, start.entities);
+    results::extend_start(earlier, start);
     writer_ = std::make_unique<Writer>(Writer::create(config.out, start, config.force, spool));
     entities.adopt(results::carry_over(*writer_, earlier, start));
     return;
@@ -73,10 +74,10 @@ void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNe
   for (const std::string& counters : news.counters) add_counters(Json::parse(counters), *entities_, bundle);
   for (const std::string& telemetry : news.telemetry)
     add_telemetry(Json::parse(telemetry), *entities_, bundle);
-  writer_->add_case(bundle);
   for (const results::EventRow& event : events)
     writer_->add_event(
         {now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding, event.case_path});
+  writer_->add_case(bundle);
 }
 
 void RunFile::write_state(const Case& c, results::CaseState state, const std::string& reason) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -27,6 +28,11 @@ Suite& suite_of(const Case& c, const std::vector<std::unique_ptr<Suite>>& suites
 }
 
 }  // namespace
+
+double give_up_s(const Case& c, double seconds) noexcept {
+  constexpr double late_s = 10;  // for what has begun when the time is over
+  return std::max(c.deadline_s, seconds + late_s);
+}
 
 bool Runner::run_all() {
   int number;
@@ -53,7 +59,7 @@ CaseRecord Runner::measure(const Case& c, double seconds) {
   Context context{parts_,
                   case_stream(parts_.config.seed, c.path()),
                   parts_.run_start_s,
-                  begin + c.deadline_s,
+                  begin + give_up_s(c, seconds),
                   record,
                   parts_.entities.device_of_rank(parts_.world.rank()),
                   parts_.injector,
@@ -96,30 +102,20 @@ void Runner::name_other_process(double share, CaseRecord& record) {
     record.event(results::core_share_event, other, parts_.entities.device_of_rank(parts_.world.rank()));
 }
 
-/// An error that came between two cases belongs to the second, or it would be lost.
-std::vector<double> Runner::counters_before() {
-  if (parts_.counters == nullptr) return {};
-  auto before = parts_.counters->read();
-  // A counter that was not there before (an Xid) was 0 at the end of the case before.
-  if (counters_told_) last_counters_.resize(before.size(), 0);
-  for (std::size_t i = 0; i < last_counters_.size(); ++i)
-    if (parts_.counters->sources()[i].error && last_counters_[i] < before[i]) before[i] = last_counters_[i];
-  return before;
-}
-
 /// Counter values of this node before and after a case, as text for the gather. All of them in the first
 /// case, which shows what can be read; later only what moved.
 std::string Runner::counters_after(std::vector<double> before, CaseRecord& record) {
   if (parts_.counters == nullptr) return {};
   const std::string& node = parts_.topology.my_node().hostname;
   const bool all = !std::exchange(counters_told_, true);
-  const auto after = last_counters_ = parts_.counters->read();
+  const CounterSet& set = parts_.counters->set();
+  const auto& after = parts_.counters->after();
   before.resize(after.size(), 0);
   Json rows = Json::array();
   if (all) {
-    for (const auto& family : parts_.counters->unsupported_families())
+    for (const auto& family : set.unsupported_families())
       tell_counter(rows, "node", node, family, unsupported, unsupported);
-    for (const auto& source : parts_.counters->unsupported_sources()) {
+    for (const auto& source : set.unsupported_sources()) {
       tell_counter(rows, source.entity_kind, source.entity_name, source.counter, unsupported, unsupported);
       if (source.saturated)
         record.launch_event("info", "uncovered",
@@ -130,7 +126,7 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
     tell_unreadable(before, after, record);
   }
   for (std::size_t i = 0; i < after.size(); ++i) {
-    const auto& source = parts_.counters->sources()[i];
+    const auto& source = set.sources()[i];
     if (!all && before[i] == after[i]) continue;
     tell_counter(rows, source.entity_kind, source.entity_name, source.counter, before[i], after[i]);
     if (source.counter.starts_with("xid_") && after[i] > before[i]) {
@@ -148,9 +144,10 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
 void Runner::tell_unreadable(const std::vector<double>& before, const std::vector<double>& after,
                              CaseRecord& record) const {
   std::map<std::string, std::vector<std::string>> silent;
+  const auto& sources = parts_.counters->set().sources();
   for (std::size_t i = 0; i < after.size(); ++i)
     if (std::isnan(before[i]) && std::isnan(after[i]))
-      silent[parts_.counters->sources()[i].entity_name].push_back(parts_.counters->sources()[i].counter);
+      silent[sources[i].entity_name].push_back(sources[i].counter);
   for (const auto& [name, counters] : silent)
     record.launch_event("inconclusive", "uncovered",
                         fmt::format("{}: {} counter{} cannot be read, {} the first", name, counters.size(),
@@ -183,7 +180,7 @@ std::string Runner::telemetry_text(CaseRecord& record) {
 }
 
 CaseReport Runner::run_case(const Case& c, double seconds) {
-  auto before = counters_before();
+  auto before = parts_.counters != nullptr ? parts_.counters->before() : std::vector<double>();
   CaseRecord record = measure(c, seconds);
   std::string counters = counters_after(std::move(before), record);
   std::string telemetry = telemetry_text(record);

@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "run/case_counters.hpp"
 #include "run/controller.hpp"
 #include "run/planner.hpp"
 #include "supervisor/worker_link.hpp"
-#include "telemetry/counters.hpp"
 #include "telemetry/telemetry.hpp"
 #include "topology/entities.hpp"
 
 namespace assay {
+
+/// Seconds after which transports give up waiting in a case that is ended in order after `seconds`: not in
+/// what still has time, although it was expected to take less.
+double give_up_s(const Case& c, double seconds) noexcept;
 
 /// Runs on this rank the cases that the collector hands out, and reports each to it.
 class Runner {
@@ -20,8 +24,8 @@ class Runner {
   struct Parts : RankEnvironment {
     const Plan& plan;
     const std::vector<std::unique_ptr<Suite>>& suites;
-    CounterSet* counters;  ///< on local rank 0 of each node; null elsewhere
-    Telemetry* telemetry;  ///< likewise; null without telemetry
+    CaseCounters* counters;  ///< on local rank 0 of each node; null elsewhere
+    Telemetry* telemetry;    ///< likewise; null without telemetry
     supervisor::WorkerLink& link;
     double run_start_s;             ///< on this rank's clock
     Injector* injector = nullptr;   ///< null in all runs without --inject
@@ -38,7 +42,6 @@ class Runner {
   /// `seconds`: after which it is ended in order.
   CaseReport run_case(const Case& c, double seconds);
   CaseRecord measure(const Case& c, double seconds);
-  std::vector<double> counters_before();
   std::string counters_after(std::vector<double> before, CaseRecord& record);
   std::string telemetry_text(CaseRecord& record);
   /// What else runs on this rank's cores, once, where they are shared: `share` of a case.
@@ -48,8 +51,7 @@ class Runner {
 
   Parts parts_;
   bool other_process_named_ = false;
-  bool counters_told_ = false;         ///< whether a record lists the available counters
-  std::vector<double> last_counters_;  ///< as the case before left them
+  bool counters_told_ = false;  ///< whether a record lists the available counters
 };
 
 }  // namespace assay

@@ -16,6 +16,7 @@
 #include "base/units.hpp"
 #include "run/agree_config.hpp"
 #include "run/available_devices.hpp"
+#include "run/case_counters.hpp"
 #include "run/controller.hpp"
 #include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
@@ -88,6 +89,23 @@ class Session {
  private:
   Communicator& world() { return mpi_.world(); }
   bool root() { return world().rank() == 0; }
+  bool leads_node() const { return job_.node->rank() == 0; }
+
+  /// Collective. Errors count from here on, before memory is touched and products are tuned; those between
+  /// two segments, too.
+  void enter_memory() {
+    link_.enter(supervisor::Phase::memory);
+    together(world(), [&] {
+      if (leads_node() && !counters_) counters_.emplace(node_counters());
+    });
+  }
+
+  CounterSet node_counters() const {
+    const Node& node = job_.topology.my_node();
+    CounterSet counters = CounterSet::probe(node.hostname);
+    counters.add_gpus(node.hostname, job_.nvml, node);
+    return counters;
+  }
 
   /// Collective: `plan`, or where the system does not give out its memory in time one that needs less.
   Plan with_memory(Plan plan) {
@@ -98,7 +116,7 @@ class Session {
     together(world(), [&] {
       if (root()) check_new_files(config_);
     });
-    link_.enter(supervisor::Phase::memory);
+    enter_memory();
     const double begin = now_s();
     std::uint64_t mine = 0;
     const auto failed = error_of([&] {
@@ -134,7 +152,7 @@ class Session {
 
   /// Collective. What went wrong with this rank's device, and nothing else, is returned.
   std::optional<Error> set_up_device() {
-    link_.enter(supervisor::Phase::memory);
+    enter_memory();
     const double begin = now_s();
     links_.reset();  // they know the memory that may be given up now
     auto failed = error_of([&] {
@@ -205,24 +223,19 @@ class Session {
     const auto offset = estimate_clock_offset(world());
     const double start_on_root =
         std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s() - elapsed_s_), 0));
-    CounterSet counters;
     std::unique_ptr<Telemetry> telemetry;
-    const bool leader = job_.node->rank() == 0;
     together(world(), [&] {
-      if (!leader) return;
-      const std::string& node = job_.topology.my_node().hostname;
-      counters = CounterSet::probe(node);
-      counters.add_gpus(node, job_.nvml, job_.topology.my_node());
-      if (config_.telemetry_hz > 0)
-        telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz, plan_.telemetry_every);
+      if (leads_node() && config_.telemetry_hz > 0)
+        telemetry = std::make_unique<Telemetry>(job_.topology.my_node().hostname, job_.nvml,
+                                                config_.telemetry_hz, plan_.telemetry_every);
     });
     const double run_start_s = start_on_root - offset.offset_s;
     const Injection injection(
         {config_, job_.topology, *entities_, *device_, links_ ? links_->world() : world(),
          links_ ? links_->node() : *job_.node, links_ ? links_->leaders() : job_.leaders.get()},
         run_start_s);
-    Runner runner({injection.environment(), plan_, suites_, leader ? &counters : nullptr, telemetry.get(),
-                   link_, run_start_s, injection.injector(), links_.get(), power_meters(leader)});
+    Runner runner({injection.environment(), plan_, suites_, counters_ ? &*counters_ : nullptr,
+                   telemetry.get(), link_, run_start_s, injection.injector(), links_.get(), power_meters()});
     link_.ready(root()
                     ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, identity_ + world().path()})
                     : "");
@@ -230,8 +243,8 @@ class Session {
   }
 
   /// See Context.
-  std::function<std::unique_ptr<PowerMeter>(double)> power_meters(bool leader) const {
-    if (!leader) return {};
+  std::function<std::unique_ptr<PowerMeter>(double)> power_meters() const {
+    if (!leads_node()) return {};
     return [nvml = job_.nvml](double period_s) { return std::make_unique<PowerMeter>(nvml, period_s); };
   }
 
@@ -282,6 +295,7 @@ class Session {
   std::uint64_t first_seed_ = 0;        ///< of a soak
   double elapsed_s_ = 0;                ///< of the run that is resumed
   Job job_;
+  std::optional<CaseCounters> counters_;  ///< of its node, on the rank that leads it
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
   std::shared_ptr<Device> device_;

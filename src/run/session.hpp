@@ -14,17 +14,21 @@
 
 namespace assay {
 
-/// Called on rank 0 after the file is finished, to print the summary and write --json, --junit, --nodes.
+/// A file that is finished.
 struct RunReport {
   const results::Results& results;
   const results::VerdictData& verdict;
   std::string file;
   double ran_s = 0;     ///< since the launcher, or this process, started; 0: nothing began
   double budget_s = 0;  ///< of the level, or of a segment of a soak
+  bool last = true;     ///< no segment of a soak follows
 };
 
 struct RunHooks {
-  std::function<void(const RunReport&)> report;
+  /// Called on rank 0 to print the summary and write --json, --junit, --nodes. Returns the exit code of what
+  /// was told: of the file, after the last segment of a soak of all its files. Throws Error for what could
+  /// not be printed or written.
+  std::function<int(const RunReport&)> report;
 };
 
 /// Runs on all ranks; starts and ends MPI. Returns the agreed exit code on every rank.

@@ -92,11 +92,14 @@ void add_clock(const Machine& machine, const std::vector<std::int32_t>& rows, co
   clock.values.resize(rows.size() * c.samples());
   const Draw draw(machine.run_stream(path + "/clock"));
   for (std::size_t e = 0; e < rows.size(); ++e) {
-    const double log_f = machine.log_clock(machine.device_at(rows[e]));
-    for (std::size_t s = 0; s < c.samples(); ++s)
+    const std::int64_t device = machine.device_at(rows[e]);
+    const double steady = machine.log_clock(device);
+    for (std::size_t s = 0; s < c.samples(); ++s) {
+      const double log_f = steady + machine.log_clock_fault(device, static_cast<std::int32_t>(s), c.name);
       clock.values[e * c.samples() + s] =
           typical_clock_hz *
           std::exp(log_f + 5e-4 * draw.normal(sample_index(static_cast<std::uint64_t>(rows[e]), s)));
+    }
   }
   c.metrics.push_back(std::move(clock));
 }

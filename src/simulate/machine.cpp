@@ -169,8 +169,21 @@ double Machine::log_clock(std::int64_t device) const {
   double log_f = spec_.clock_cv * Draw(truth_.child("clock")).normal(static_cast<std::uint64_t>(device));
   const std::int64_t node = node_of_device(device);
   for (const Fault& fault : spec_.faults)
-    if (fault.kind == Kind::throttle &&
+    if (fault.kind == Kind::throttle && is_steady(fault) &&
         fault.hits_device(node, node_name(node), device % spec_.devices_per_node))
+      log_f += effect(fault);
+  return log_f;
+}
+
+double Machine::log_clock_fault(std::int64_t device, std::int32_t sample,
+                                const std::string& case_name) const {
+  const std::int64_t node = node_of_device(device);
+  const auto who = mix64(static_cast<std::uint64_t>(device), hash_text(case_name));
+  double log_f = 0;
+  for (const Fault& fault : spec_.faults)
+    if (fault.kind == Kind::throttle && !is_steady(fault) &&
+        fault.hits_device(node, node_name(node), device % spec_.devices_per_node) &&
+        on_duty(fault, who, sample))
       log_f += effect(fault);
   return log_f;
 }
@@ -198,7 +211,7 @@ double Machine::log_rate(const MetricModel& metric, std::int64_t device) const {
 bool Machine::varies(const MetricModel& metric, std::int64_t device) const {
   const std::int64_t node = node_of_device(device);
   return std::any_of(spec_.faults.begin(), spec_.faults.end(), [&](const Fault& fault) {
-    const bool rate = fault.kind == Kind::slow || fault.kind == Kind::drift;
+    const bool rate = fault.kind == Kind::slow || fault.kind == Kind::drift || fault.kind == Kind::throttle;
     return rate && !is_steady(fault) && fault.hits_metric(metric.suite, metric.name, metric.metric) &&
            fault.hits_device(node, node_name(node), device % spec_.devices_per_node);
   });
@@ -244,7 +257,7 @@ bool Machine::on_duty(const Fault& fault, std::uint64_t who, std::int32_t sample
 double Machine::log_fault(const MetricModel& metric, std::int64_t device, std::int32_t sample,
                           const std::string& case_name, double share) const {
   const std::int64_t node = node_of_device(device);
-  double y = 0;
+  double y = metric.clock_slope * log_clock_fault(device, sample, case_name);
   for (const Fault& fault : spec_.faults) {
     const bool rate = fault.kind == Kind::slow || fault.kind == Kind::drift;
     if (!rate || is_steady(fault) || !fault.hits_metric(metric.suite, metric.name, metric.metric) ||

@@ -40,7 +40,10 @@ class Machine {
 
   /// log of the rate of a device relative to the typical one, with all that lasts through the run.
   double log_rate(const MetricModel& metric, std::int64_t device) const;
-  double log_clock(std::int64_t device) const;  ///< log of the clock relative to the typical one
+  /// log of the clock relative to the typical one, likewise.
+  double log_clock(std::int64_t device) const;
+  /// log of what faults of a duty below 1 leave of the clock in a sample.
+  double log_clock_fault(std::int64_t device, std::int32_t sample, const std::string& case_name) const;
   /// log of what the faults of changing size leave of a sample: `share` of the run's time has passed.
   double log_fault(const MetricModel& metric, std::int64_t device, std::int32_t sample,
                    const std::string& case_name, double share) const;

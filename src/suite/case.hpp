@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -61,6 +62,9 @@ struct Case {
   double seconds = 1;         ///< hard cap on measuring; the planner may scale it down to `min_seconds`
   double min_seconds = 0.1;
   double overhead_seconds = 0.02;  ///< set-up, verification and gathering beyond `seconds`
+  /// Cap on `seconds` of a retest in which all measure again, which else takes `RetestOrder::visits` times as
+  /// long.
+  double retest_seconds = std::numeric_limits<double>::infinity();
   bool serial = false;  ///< `alone`: devices of a node take turns, so `seconds` is per turn and `turns` count
   int turns = 1;
   std::size_t rounds = 0;            ///< of pairs one after the other, which share `seconds`; 0: not told

@@ -11,6 +11,13 @@
 
 namespace assay {
 
+/// The vote of all ranks of a group. Collective.
+inline SampleVote agreed(Communicator& group, SampleVote vote) {
+  static_assert(sizeof(SampleVote) == 3 * sizeof(double));
+  group.all_reduce(&vote, &vote, 3, DataType::fp64, ReduceOp::max);
+  return vote;
+}
+
 /// Lets all ranks of a group sample one operation at the same time, the same number of times, and survive a
 /// rank that throws: the exception is kept until all finished the series, because a rank that left would hang
 /// the others.
@@ -49,7 +56,10 @@ class Together {
       if (sync) guarded(sync);
       group_.barrier();
     };
-    operation.agree = [this](bool stop) { return any(stop); };
+    operation.agree = [this](SampleVote mine) {
+      if (failed()) mine.stop = 1;
+      return agreed(group_, mine);
+    };
     operation.agree_k = [this](std::uint64_t k) {
       group_.all_reduce(&k, &k, 1, DataType::uint64, ReduceOp::max);
       return k;

@@ -21,6 +21,9 @@ inline constexpr double own_stall_s = 1.0;
 inline constexpr double trace_s = 1.6;
 /// A late case hangs when none of its missing ranks made progress for this long.
 inline constexpr double late_standstill_s = 6.0;
+/// A library that sets a communicator up tells no progress: for so long, and this for each rank, that is no
+/// hang. Longer than the ranks wait themselves (GpuLinks), which ends their case and not the run.
+inline constexpr double set_up_s = 20.0, set_up_of_rank_s = 0.1;
 /// A server of files that does not answer for longer is told.
 inline constexpr double told_stall_s = 10.0;
 /// For other nodes to tell whether it answers them.
@@ -91,6 +94,7 @@ class Collector {
   void check_time(double now);
   bool hangs(double now) const;
   bool waits_for_server(double now) const;
+  bool sets_up(double now) const;
   void ask_others(const std::vector<MissingRank>& who, double now);
   void check_answers(double now);
   void end_unanswered(const std::set<std::string>& hosts, double now);

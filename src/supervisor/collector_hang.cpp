@@ -87,12 +87,21 @@ std::vector<MissingRank> Collector::suspects(double now) const {
   return out;
 }
 
+/// Whether ranks set a communicator up, and the others wait for them.
+bool Collector::sets_up(double now) const {
+  const auto who = suspects(now);
+  return all_wait(who) &&
+         std::none_of(who.begin(), who.end(), [](const MissingRank& s) { return !s.heard || stopped(s); }) &&
+         std::any_of(who.begin(), who.end(), [](const MissingRank& s) { return s.at.call == Call::set_up; });
+}
+
 /// A case with progress may be late and does not hang; one without progress hangs before it is late, where
 /// all ranks wait for others.
 bool Collector::hangs(double now) const {
   const bool late = now > case_deadline_at_s_;
   if (waits_for_server(now)) return still_s(now) >= controller_.server_standstill_s();
   if (!late && now - case_since_s_ < controller_.standstill_s()) return false;
+  if (sets_up(now)) return still_s(now) >= set_up_s + set_up_of_rank_s * static_cast<double>(ranks_.size());
   return still_s(now) >= (late ? late_standstill_s : controller_.standstill_s()) &&
          (late || all_wait(suspects(now)));
 }

@@ -37,6 +37,7 @@ const char* to_string(Call call) noexcept {
     case Call::all_to_all: return "all-to-all";
     case Call::broadcast: return "broadcast";
     case Call::split: return "split";
+    case Call::set_up: return "set-up of a communicator";
     case Call::texts: return "exchange of texts";
     case Call::files: return "input/output";
   }

@@ -27,6 +27,7 @@ enum class Call : std::uint32_t {
   all_to_all,
   broadcast,
   split,
+  set_up,  ///< of a communicator by a library that tells no progress
   texts,
   files  ///< no call: it reads and writes in the directory of its case
 };

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/bounds.hpp"
@@ -48,8 +49,15 @@ int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartb
 constexpr double worker_gone_s = 1.0;
 constexpr int clean_up_s = 2;
 
-/// The other nodes may have as many ranks as rank 0's, or fewer.
+/// Slurm tells it of a step that has all ranks. Else the other nodes may have as many ranks as rank 0's, or
+/// fewer.
 int nodes_of(const LaunchEnvironment& launch) noexcept {
+  const auto told = [](const char* name) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? 0 : std::atoi(text);
+  };
+  const int nodes = told("SLURM_STEP_NUM_NODES");
+  if (told("SLURM_STEP_NUM_TASKS") == launch.size && nodes > 0) return std::min(nodes, launch.size);
   return (launch.size - 1) / std::max(launch.local_size, 1) + 1;
 }
 

@@ -157,7 +157,8 @@ std::vector<double> CounterSet::read() {
 }
 
 CounterSet::Source CounterSet::gpu_source(const GpuCounters::Counter& counter) const {
-  return {"device", node_name_ + "/gpu" + std::to_string(counter.gpu), counter.name, counter.error, "NVML"};
+  return {"device", node_name_ + "/gpu" + std::to_string(gpus_->number(counter.gpu)), counter.name,
+          counter.error, "NVML"};
 }
 
 void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, const Node& node) {
@@ -173,8 +174,10 @@ void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThre
   auto names = gpu_counter_names();
   names.emplace_back("nvml_xid");
   for (int gpu = gpus_->count(); gpu < std::ssize(node.gpus.get()); ++gpu) {
-    if (!node.unseen_by_nvml(static_cast<std::size_t>(gpu))) continue;
-    for (const std::string& name : names) unsupported_sources_.push_back(gpu_source({gpu, name, true}));
+    const auto at = static_cast<std::size_t>(gpu);
+    if (!node.unseen_by_nvml(at)) continue;
+    for (const std::string& name : names)
+      unsupported_sources_.push_back({"device", node_name_ + "/" + node.gpu_name(at), name, true, "NVML"});
   }
 }
 
@@ -283,7 +286,7 @@ void CounterSet::add_interfaces(const std::string& node_name, const std::string&
   }
 }
 
-// Some drivers ask their firmware for every value. What would hold up each case is left out.
+// Some drivers ask their firmware for every value. What would hold up each case is unsupported.
 void CounterSet::add_driver_stats(const std::string& node_name, const std::string& root) {
   constexpr double longest_s = 0.01;
   for (const std::string& name : sysfs::entries(root + "/sys/class/net/")) {
@@ -292,14 +295,15 @@ void CounterSet::add_driver_stats(const std::string& node_name, const std::strin
     driver_stats(place);  // the first call may wake an adapter up
     const double begin = now_s();
     const auto stats = driver_stats(place);
-    if (now_s() - begin > longest_s) continue;
+    const bool slow = now_s() - begin > longest_s;
     for (const auto& [stat, value] : stats) {
       const DriverStat kind = kind_of_driver_stat(stat);
       if (kind == DriverStat::other) continue;
       const bool error = kind == DriverStat::error;
-      sources_.push_back(
-          {"nic", node_name + "/" + name, (error ? "driver_errors:" : "driver_flow:") + stat, error, place});
-      readings_.push_back({Format::driver, stat, 1, {place}});
+      (slow ? unsupported_sources_ : sources_)
+          .push_back({"nic", node_name + "/" + name, (error ? "driver_errors:" : "driver_flow:") + stat,
+                      error, place});
+      if (!slow) readings_.push_back({Format::driver, stat, 1, {place}});
     }
   }
 }

@@ -24,9 +24,9 @@ class CounterSet {
   };
   /// Finds what this node offers below `root` ("" = the real system). `node_name` prefixes entity names.
   static CounterSet probe(const std::string& node_name, const std::string& root = "");
-  /// Adds those of the node's GPUs, which are called node/gpu0 ...; null where there are none. Of the GPUs of
-  /// `node` NVML shows the first; counters of the others, which only ranks of their own may see, are
-  /// unsupported.
+  /// Adds those of the node's GPUs, which are called node/gpu0 ... by Gpu::number; null where there are none.
+  /// Of the GPUs of `node` NVML shows the first; counters of the others, which only ranks of their own may
+  /// see, are unsupported.
   void add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, const Node& node = {});
 
   const std::vector<Source>& sources() const noexcept { return sources_; }

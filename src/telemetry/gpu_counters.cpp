@@ -101,9 +101,9 @@ std::shared_ptr<GpuCounters::Sheet> GpuCounters::ask() {
 }
 
 GpuCounters::GpuCounters(std::shared_ptr<NvmlThread> thread) : thread_(std::move(thread)) {
-  const auto count = std::make_shared<int>(0);
-  const auto start = [count](Nvml& nvml) {
-    *count = nvml.count();
+  const auto numbers = std::make_shared<std::vector<int>>();
+  const auto start = [numbers](Nvml& nvml) {
+    for (int gpu = 0; gpu < nvml.count(); ++gpu) numbers->push_back(nvml.driver_number(gpu));
     nvml.listen();
   };
   if (!thread_->call(start, patience_s)) {
@@ -112,7 +112,8 @@ GpuCounters::GpuCounters(std::shared_ptr<NvmlThread> thread) : thread_(std::move
     place_.emplace_back(0, 0);
     return;
   }
-  gpus_ = *count;
+  numbers_ = *numbers;
+  gpus_ = static_cast<int>(numbers_.size());
   const auto sheet = ask();
   for (int gpu = 0; gpu < gpus_; ++gpu) {
     const auto at = static_cast<std::size_t>(gpu);

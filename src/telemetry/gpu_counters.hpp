@@ -25,6 +25,8 @@ class GpuCounters {
 
   /// GPUs that NVML shows; 0 where it does not answer.
   int count() const noexcept { return gpus_; }
+  /// By which the driver knows one of them (Gpu::number); of a driver that does not answer its place.
+  int number(int gpu) const noexcept { return gpu < gpus_ ? numbers_[static_cast<std::size_t>(gpu)] : gpu; }
   /// Those that can be read; a read may add some at the end: an Xid never seen before, which was 0 until
   /// then.
   const std::vector<Counter>& counters() const noexcept { return counters_; }
@@ -40,6 +42,7 @@ class GpuCounters {
 
   std::shared_ptr<NvmlThread> thread_;
   int gpus_ = 0;
+  std::vector<int> numbers_;
   std::vector<Counter> counters_, absent_;
   std::vector<std::pair<int, std::size_t>> place_;  ///< GPU and line of the sheet that each counter stands in
   std::vector<std::size_t> xid_at_;             ///< by GPU, where `nvml_xid` stands; npos: it tells of none

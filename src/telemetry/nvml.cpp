@@ -128,10 +128,14 @@ Nvml::Nvml(void* library, const nvml::Functions& functions) : library_(library),
   for (unsigned i = 0; i < count; ++i) {
     nvml::Device handle = nullptr;
     const Return result = f_.nvmlDeviceGetHandleByIndex_v2(i, &handle);
-    if (result == nvml::success)
+    if (result == nvml::success) {
       devices_.push_back(handle);
-    else if (result != nvml::no_permission)  // a container is given some of the GPUs
+      numbers_.push_back(static_cast<int>(i));
+    } else if (result == nvml::no_permission) {  // a job or container is given some of the GPUs
+      hidden_.push_back(static_cast<int>(i));
+    } else {
       lost_.push_back("GPU " + std::to_string(i) + " of the driver does not answer: " + words_of(f_, result));
+    }
   }
   listening_.assign(devices_.size(), false);
   for (const nvml::Device handle : devices_) {

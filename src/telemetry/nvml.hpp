@@ -43,8 +43,12 @@ class Nvml {
   std::string driver() const;   ///< version of the driver, e.g. "580.65.06"
   std::string version() const;  ///< of the library
   int count() const noexcept { return static_cast<int>(devices_.size()); }
+  /// By which the driver knows one of these. It counts those below, too.
+  int driver_number(int gpu) const { return numbers_[static_cast<std::size_t>(gpu)]; }
   /// GPUs that the driver counts and gives no access to, e.g. since they fell off the bus: one line each.
   const std::vector<std::string>& lost() const noexcept { return lost_; }
+  /// Numbers of those that this process may not use.
+  const std::vector<int>& hidden() const noexcept { return hidden_; }
 
   Gpu describe(int gpu) const;
   std::string uuid(int gpu) const;
@@ -99,6 +103,7 @@ class Nvml {
   void* library_;
   nvml::Functions f_;
   std::vector<nvml::Device> devices_;
+  std::vector<int> numbers_, hidden_;
   std::vector<int> major_;                     ///< compute capability, 0 unknown
   std::vector<std::vector<unsigned>> active_;  ///< links that were up
   std::vector<std::string> lost_;

@@ -191,6 +191,7 @@ std::string Nvml::serial(int gpu) const { return text(f_.nvmlDeviceGetSerial, de
 
 Gpu Nvml::describe(int gpu) const {
   Gpu out;
+  out.number = driver_number(gpu);
   describe_identity(gpu, out);
   describe_limits(gpu, out);
   describe_modes(gpu, out);
@@ -210,6 +211,7 @@ void describe_gpus(const Nvml& nvml, Node& node) {
     node.gpu_serials.push_back(nvml.serial(gpu));
   }
   node.gpus_lost = nvml.lost();
+  node.gpus_hidden = nvml.hidden();
 }
 
 }  // namespace assay

@@ -11,6 +11,12 @@
 #include "base/clock.hpp"
 
 namespace assay {
+namespace {
+
+constexpr const char* silent =
+    "NVML does not answer: the NVIDIA driver hangs, or is starting its GPUs (persistence mode is off)";
+
+}  // namespace
 
 // Shared by the callers and the thread, since either may outlive the other.
 struct NvmlThread::State {
@@ -76,7 +82,7 @@ std::shared_ptr<NvmlThread> NvmlThread::open(std::string& trouble, double hang_s
   std::unique_lock lock(state->mutex);
   if (!state->wait(lock, patience_s, [&] { return state->opened; })) {
     state->stuck = true;
-    trouble = "NVML does not answer: the NVIDIA driver hangs";
+    trouble = silent;
     return nullptr;
   }
   trouble = state->trouble;
@@ -127,21 +133,23 @@ bool NvmlThread::stuck() const {
   return state_->stuck;
 }
 
-std::shared_ptr<NvmlThread> probe_gpus(Node& node, double hang_s) {
-  constexpr double patience_s = 20;
+std::shared_ptr<NvmlThread> probe_gpus(Node& node, double hang_s, double patience_s) {
+  const double until_s = now_s() + patience_s;
   std::string trouble;
   auto thread = NvmlThread::open(trouble, hang_s, patience_s);
   node.gpu_trouble = trouble;
   if (thread == nullptr) return nullptr;
   const auto told = std::make_shared<Node>();
-  if (!thread->call([told](Nvml& nvml) { describe_gpus(nvml, *told); }, patience_s)) {
-    node.gpu_trouble = "NVML does not answer: the NVIDIA driver hangs";
+  const double left_s = std::max(hang_s, until_s - now_s());
+  if (!thread->call([told](Nvml& nvml) { describe_gpus(nvml, *told); }, left_s)) {
+    node.gpu_trouble = silent;
     return nullptr;
   }
   node.gpus = told->gpus;
   node.gpu_uuids = told->gpu_uuids;
   node.gpu_serials = told->gpu_serials;
   node.gpus_lost = told->gpus_lost;
+  node.gpus_hidden = told->gpus_hidden;
   node.software.edit().insert(told->software.begin(), told->software.end());
   return thread;
 }

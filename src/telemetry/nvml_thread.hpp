@@ -15,7 +15,7 @@ class NvmlThread {
  public:
   /// Opens the library there. Null where there is none; `trouble` is the reason why an installed one cannot
   /// be used.
-  static std::shared_ptr<NvmlThread> open(std::string& trouble, double hang_s, double patience_s = 20);
+  static std::shared_ptr<NvmlThread> open(std::string& trouble, double hang_s, double patience_s);
   ~NvmlThread();
   NvmlThread(const NvmlThread&) = delete;
   NvmlThread& operator=(const NvmlThread&) = delete;
@@ -34,7 +34,8 @@ class NvmlThread {
 
 /// Asks for the GPUs of this node. The thread goes on to serve counters and telemetry; null where there is
 /// nothing to ask. A sample that is late by a second on a busy node is missing, and no sign of a driver that
-/// hangs.
-std::shared_ptr<NvmlThread> probe_gpus(Node& node, double hang_s = 5);
+/// hangs. `patience_s`: for the library to start and to tell of all GPUs. Without persistence mode the driver
+/// starts each of them then, which takes up to a minute where there are many.
+std::shared_ptr<NvmlThread> probe_gpus(Node& node, double hang_s = 5, double patience_s = 50);
 
 }  // namespace assay

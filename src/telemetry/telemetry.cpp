@@ -15,6 +15,7 @@ namespace assay {
 /// What the library's thread writes; it may come late, after the reader is gone.
 struct TelemetrySheet {
   struct OfGpu {
+    int number = 0;  ///< of the driver
     std::map<std::string, double> values;
     double energy_j = unsupported;
     double t = 0;  ///< of the energy
@@ -34,6 +35,7 @@ Sheet::OfGpu sample(const Nvml& nvml, int gpu) {
   const auto put = [&out](const char* name, const Reading& reading) {
     if (reading.told != Told::absent) out.values[name] = reading.value;
   };
+  out.number = nvml.driver_number(gpu);
   const Reading energy = nvml.energy_j(gpu);
   out.t = now_s();
   out.energy_j = energy.value;
@@ -118,6 +120,14 @@ std::size_t ThrottleFlags::take() noexcept {
   return std::exchange(dropped_, 0);
 }
 
+double PowerOfMoves::add(double t, double joules) noexcept {
+  if (std::isnan(joules) || joules == joules_) return unsupported;
+  const double power = (joules - joules_) / (t - t_);
+  t_ = t;
+  joules_ = joules;
+  return power >= 0 ? power : unsupported;  // less than before: the driver was loaded again
+}
+
 struct Telemetry::Impl {
   std::string node;
   std::shared_ptr<NvmlThread> nvml;
@@ -127,7 +137,8 @@ struct Telemetry::Impl {
   std::mutex mutex;
   TelemetryChunk chunk;  ///< series 0 is the node, the others its GPUs
   struct Last {
-    double t = unsupported, energy_j = unsupported;
+    std::string name;
+    PowerOfMoves power;
     ThrottleFlags flags;
   };
   std::vector<Last> last;                  ///< of each GPU
@@ -143,8 +154,6 @@ struct Telemetry::Impl {
     });
   }
 
-  std::string gpu_name(std::size_t gpu) const { return node + "/gpu" + std::to_string(gpu); }
-
   void tick() {
     constexpr double patience_s = 1;
     const double t = now_s();
@@ -159,6 +168,11 @@ struct Telemetry::Impl {
     if (nvml != nullptr && !nvml->call(fill, patience_s)) sheet = std::make_shared<Sheet>();
     const std::scoped_lock lock(mutex);
     if (kept) add_sample(chunk.series[0], t, own);
+    while (last.size() < sheet->gpus.size()) {
+      const int number = sheet->gpus[last.size()].number;
+      last.emplace_back().name = node + "/gpu" + std::to_string(number);
+      chunk.series.push_back({"device", last.back().name, {}, {}});
+    }
     for (std::size_t gpu = 0; gpu < sheet->gpus.size(); ++gpu) {
       add_gpu(gpu, t, sheet->gpus[gpu], kept);
       add_flags(gpu, t, sheet->gpus[gpu]);
@@ -166,23 +180,16 @@ struct Telemetry::Impl {
   }
 
   void add_gpu(std::size_t gpu, double t, Sheet::OfGpu& of, bool kept) {
-    if (last.size() <= gpu) last.resize(gpu + 1);
-    while (chunk.series.size() <= gpu + 1)
-      chunk.series.push_back({"device", gpu_name(chunk.series.size() - 1), {}, {}});
-    Last& before = last[gpu];
     // What the driver calls power is a mean over a second or so; energy tells the mean of just this time.
-    const double power = (of.energy_j - before.energy_j) / (of.t - before.t);
-    if (of.values.contains("power")) of.values["power"] = power >= 0 ? power : unsupported;
-    before.t = of.t;
-    before.energy_j = of.energy_j;
+    const double power = last[gpu].power.add(of.t, of.energy_j);
+    if (of.values.contains("power")) of.values["power"] = power;
     if (kept) add_sample(chunk.series[gpu + 1], t, of.values);
   }
 
   void add_flags(std::size_t gpu, double t, const Sheet::OfGpu& of) {
     if (of.reasons.told != Told::value) return;
-    if (last.size() <= gpu) last.resize(gpu + 1);
     const auto reasons = static_cast<unsigned long long>(of.reasons.value);
-    last[gpu].flags.add(t, reasons, gpu_name(gpu), chunk.flags);
+    last[gpu].flags.add(t, reasons, last[gpu].name, chunk.flags);
   }
 };
 
@@ -198,7 +205,7 @@ TelemetryChunk Telemetry::take() {
   out.flags = std::exchange(impl_->chunk.flags, {});
   for (std::size_t gpu = 0; gpu < impl_->last.size(); ++gpu) {
     if (const auto dropped = impl_->last[gpu].flags.take(); dropped > 0)
-      out.dropped.emplace_back(impl_->gpu_name(gpu), dropped);
+      out.dropped.emplace_back(impl_->last[gpu].name, dropped);
   }
   for (auto& series : impl_->chunk.series) {
     if (series.t.empty()) continue;

@@ -45,6 +45,16 @@ class ThrottleFlags {
   std::size_t flags_ = 0, dropped_ = 0;
 };
 
+/// Power of one GPU from its energy counter, which moves every 20 to 100 ms.
+class PowerOfMoves {
+ public:
+  /// Mean power from the last move of the counter to this one, in W; NaN while it stands still, and at first.
+  double add(double t, double joules) noexcept;
+
+ private:
+  double t_ = unsupported, joules_ = unsupported;  ///< of the last move
+};
+
 /// Unit of a quantity of telemetry, as in the schema of results.
 std::string unit_of_quantity(const std::string& quantity);
 

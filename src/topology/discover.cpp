@@ -82,6 +82,23 @@ void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int no
 /// Capabilities that NVML does not tell, by node and GPU.
 using Computes = std::map<int, std::map<int, std::string>>;
 
+/// Numbers of the GPUs of which only the UUIDs are known so far: of those that the driver keeps from the
+/// node's first rank, which are hidden no more, else behind all that it counts.
+std::vector<int> number_unlisted(Node& node) {
+  std::vector<int> numbers;
+  const std::size_t seen = node.gpus.size() + node.gpus_hidden.size();
+  int next = seen == 0 ? 0 : static_cast<int>(seen + node.gpus_lost.size());
+  for (std::size_t gpu = node.gpus.size(); gpu < node.gpu_uuids.size(); ++gpu) {
+    if (node.gpus_hidden.empty() || node.is_slice(gpu)) {
+      numbers.push_back(next++);
+      continue;
+    }
+    numbers.push_back(node.gpus_hidden.front());
+    node.gpus_hidden.erase(node.gpus_hidden.begin());
+  }
+  return numbers;
+}
+
 /// Describes the GPUs of which only the UUIDs are known so far. Nodes with equal lists go on sharing them.
 void describe_unlisted(Topology& topology, const Computes& computes) {
   std::map<std::pair<const Gpu*, std::string>, Shared<std::vector<Gpu>>> known;
@@ -89,14 +106,17 @@ void describe_unlisted(Topology& topology, const Computes& computes) {
     Node& node = topology.nodes[n];
     const auto told = computes.find(static_cast<int>(n));
     if (node.gpu_uuids.size() <= node.gpus.size() && told == computes.end()) continue;
-    const std::size_t all = std::max(node.gpu_uuids.size(), node.gpus.size());
-    std::string added = std::to_string(all);
+    const std::size_t listed = node.gpus.size();
+    const std::vector<int> numbers = number_unlisted(node);
+    std::string added;
+    for (const int number : numbers) added += std::to_string(number) + ",";
     if (told != computes.end())
       for (const auto& [gpu, compute] : told->second) added += " " + std::to_string(gpu) + "=" + compute;
     const auto [list, fresh] = known.try_emplace({node.gpus.data(), added}, node.gpus);
     if (fresh) {
       std::vector<Gpu>& gpus = list->second.edit();
-      gpus.resize(all);
+      gpus.resize(listed + numbers.size());
+      for (std::size_t i = 0; i < numbers.size(); ++i) gpus[listed + i].number = numbers[i];
       if (told != computes.end())
         for (const auto& [gpu, compute] : told->second) gpus[static_cast<std::size_t>(gpu)].compute = compute;
     }

@@ -87,15 +87,17 @@ void EntityTable::add_parts(const Topology& topology) {
     for (const auto& nic : node.nics) part("nic", nic.name, own_id(node, nic), nic.id_source.c_str());
     gpus_.push_back(static_cast<int>(size()) - nodes_.back());
     for (std::size_t k = 0; k < node.gpus.size(); ++k)
-      part("device", "gpu" + std::to_string(k), node.gpu_uuid(k), "uuid");
+      part("device", node.gpu_name(k), node.gpu_uuid(k), "uuid");
   }
 }
 
 // What each rank measures with: a GPU of its own is there already, a shared one and the host device get a row
 // for each rank.
 void EntityTable::add_devices(const Topology& topology) {
-  const auto part_of = [](const RankPlace& place) {
-    return place.gpu >= 0 ? "gpu" + std::to_string(place.gpu) : "cores" + format_cpu_list(place.cpus);
+  const auto part_of = [&](const RankPlace& place) {
+    const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
+    return place.gpu >= 0 ? node.gpu_name(static_cast<std::size_t>(place.gpu))
+                          : "cores" + format_cpu_list(place.cpus);
   };
   std::map<std::pair<int, std::string>, int> sharers, next;
   for (const auto& place : topology.ranks) ++sharers[{place.node, part_of(place)}];

@@ -27,6 +27,8 @@ std::string without_domain(const std::string& host) { return host.substr(0, host
 bool matches(const FabricPort& port, const Nic& nic, const std::string& id) {
   if (nic.kind == "loopback") return false;
   if (!port.guid.empty() && hex_digits(id) == port.guid) return true;
+  // Of two adapters that have other names by now, only the GUID says which is meant.
+  if (!port.guid.empty() && nic.id_source == "guid") return false;
   return port.nic.empty() ? port.guid.empty() : port.nic == nic.name;
 }
 

@@ -43,7 +43,7 @@ struct FabricCoverage {
 };
 
 /// Fills leaf, leaf_port, rack and rail of the topology's NICs. Nodes match by host name, with or without the
-/// domain; NICs by GUID or name. Pure but for `topology`.
+/// domain; NICs by GUID, and by name where one of both has none. Pure but for `topology`.
 FabricCoverage apply_fabric(const Fabric& fabric, Topology& topology);
 
 /// Index of each node's switch, where all its placed NICs hang on the same one; -1 otherwise. Switches are

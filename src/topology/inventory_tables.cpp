@@ -54,7 +54,8 @@ void node_settings(TableBuilder& t, const Node& n) {
 
 void node_row(TableBuilder& t, const Node& n, int entity, bool gpus) {
   t.row(entity);
-  if (gpus) t.count(column::gpus, n.whole_gpus());
+  // What the node has: jobs may be given a part of it.
+  if (gpus) t.count(column::gpus, n.whole_gpus() + n.gpus_hidden.size());
   node_settings(t, n);
   const auto nics = physical_nics(n);
   const auto up = std::count_if(nics.begin(), nics.end(), [](const Nic* nic) { return nic->state == "up"; });

@@ -33,11 +33,22 @@ class Findings {
 };
 
 void compare_count(Findings& out, std::int64_t found, std::int64_t expected, const char* what,
-                   const std::string& where, int node, const char* severity = "inconclusive") {
+                   const std::string& where, int node, const char* severity = "inconclusive",
+                   const std::string& why = "") {
   if (expected <= 0 || found == expected) return;
-  const std::string text = where + count_of(found, what) + ", expected " + std::to_string(expected);
+  const std::string text = where + count_of(found, what) + ", expected " + std::to_string(expected) + why;
   out.add(found < expected ? severity : "inconclusive", found < expected ? "missing" : "mismatch", text,
           node);
+}
+
+/// GPUs are parts of the machine, of which one too few is a fault of its node, unless the job is not given
+/// it.
+void compare_gpus(Findings& out, const Node& n, int node, std::int64_t expected) {
+  const auto found = static_cast<std::int64_t>(n.whole_gpus());
+  const auto hidden = static_cast<std::int64_t>(n.gpus_hidden.size());
+  const bool given = found + hidden < expected || found >= expected;
+  compare_count(out, found, expected, "GPU", n.hostname + ": ", node, given ? "fail" : "inconclusive",
+                given ? "" : ": the driver keeps " + std::to_string(hidden) + " more from this job (cgroup)");
 }
 
 void check_expectations(Findings& out, const Topology& t, const LaunchExpectations& expect) {
@@ -45,11 +56,9 @@ void check_expectations(Findings& out, const Topology& t, const LaunchExpectatio
   compare_count(out, t.size(), expect.ranks, "rank", "the launch has ", -1);
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     const int node = static_cast<int>(n);
-    // GPUs are parts of the machine, of which one too few is a fault of its node; host devices are as many as
-    // were launched.
+    // Host devices are as many as were launched.
     if (t.measures_gpus())
-      compare_count(out, static_cast<std::int64_t>(t.nodes[n].whole_gpus()), expect.devices, "GPU",
-                    t.nodes[n].hostname + ": ", node, "fail");
+      compare_gpus(out, t.nodes[n], node, expect.devices);
     else
       compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device",
                     t.nodes[n].hostname + ": ", node);
@@ -81,7 +90,7 @@ void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectat
   for (int gpu = 0; gpu < static_cast<int>(n.gpus.size()); ++gpu) {
     const bool cut = slices && n.gpus[static_cast<std::size_t>(gpu)].mig.starts_with("on");
     if (driven.contains(gpu) || cut) continue;
-    names += (idle++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
+    names += (idle++ == 0 ? "" : ", ") + n.gpu_name(static_cast<std::size_t>(gpu));
   }
   if (idle == 0) return;
   out.add(expect.severity_of_uncovered(), "uncovered",
@@ -97,7 +106,7 @@ void check_nvml(Findings& out, const Topology& t, int node) {
   std::string names;
   std::int64_t unseen = 0;
   for (std::size_t gpu = 0; gpu < n.gpus.size(); ++gpu)
-    if (n.unseen_by_nvml(gpu)) names += (unseen++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
+    if (n.unseen_by_nvml(gpu)) names += (unseen++ == 0 ? "" : ", ") + n.gpu_name(gpu);
   const bool seen = std::any_of(n.gpus.begin(), n.gpus.end(), [](const Gpu& g) { return !g.name.empty(); });
   if (unseen == 0 || !seen) return;
   out.add("warn", "uncovered",

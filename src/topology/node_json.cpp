@@ -40,7 +40,7 @@ void visit_dimm(Self& d, Archive& a) {
 }
 template <typename Self, typename Archive>
 void visit_gpu(Self& g, Archive& a) {
-  a("name", g.name), a("vbios", g.vbios), a("part", g.part);
+  a("number", g.number), a("name", g.name), a("vbios", g.vbios), a("part", g.part);
   a("pci", g.pci), a("compute", g.compute), a("ecc", g.ecc), a("mig", g.mig), a("persistence", g.persistence);
   a("compute_mode", g.compute_mode), a("memory_bytes", g.memory_bytes);
   a("sm_clock_max_hz", g.sm_clock_max_hz), a("memory_clock_max_hz", g.memory_clock_max_hz);
@@ -68,7 +68,8 @@ void visit_node(Self& n, Archive& a) {
   a("pci_links", n.pci_links), a("dimms", n.dimms), a("nic_ids", n.nic_ids),
       a("dimm_serials", n.dimm_serials);
   a("gpus", n.gpus), a("gpu_uuids", n.gpu_uuids), a("gpu_serials", n.gpu_serials);
-  a("gpus_lost", n.gpus_lost), a("gpu_trouble", n.gpu_trouble), a("memory_bytes", n.memory_bytes);
+  a("gpus_lost", n.gpus_lost), a("gpus_hidden", n.gpus_hidden), a("gpu_trouble", n.gpu_trouble);
+  a("memory_bytes", n.memory_bytes);
   a("memory_available_bytes", n.memory_available_bytes), a("cgroup_limit_bytes", n.cgroup_limit_bytes);
   a("cgroup_used_bytes", n.cgroup_used_bytes), a("cpu_quota_cores", n.cpu_quota_cores);
   a("memory_bandwidth_bytes_per_s", n.memory_bandwidth_bytes_per_s), a("software", n.software);

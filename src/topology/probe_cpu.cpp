@@ -4,6 +4,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <sstream>
@@ -47,12 +48,43 @@ std::string hypervisor_signature() {
 #endif
 }
 
-// "none" on bare metal, empty where the system does not tell (no flags outside x86).
+// Words of the firmware of virtual machines.
+constexpr std::array virtual_firmware = {"KVM",
+                                         "QEMU",
+                                         "VMware",
+                                         "OpenStack",
+                                         "KubeVirt",
+                                         "Amazon EC2",
+                                         "Google Compute Engine",
+                                         "Alibaba Cloud ECS",
+                                         "Virtual Machine",  // Hyper-V
+                                         "VirtualBox",
+                                         "Parallels",
+                                         "BHYVE",
+                                         "Bochs",
+                                         "Apple Virtualization",
+                                         "Xen"};
+
+// By what firmware tells to systems without a flag for it (Arm): the device tree, else DMI.
+std::string hypervisor_of_firmware(const std::string& root) {
+  const std::string names = read_text(root + "/proc/device-tree/hypervisor/compatible").value_or("");
+  // The first of several, each of which ends with a zero.
+  if (!names.empty()) return sysfs::clean(names.substr(0, names.find('\0')));
+  const std::string id = root + "/sys/class/dmi/id/", product = sysfs::line(id + "product_name");
+  if (product.find(".metal") != std::string::npos) return "none";  // of Amazon EC2
+  const std::string words = product + "\n" + sysfs::line(id + "sys_vendor") + "\n" +
+                            sysfs::line(id + "board_vendor") + "\n" + sysfs::line(id + "bios_vendor");
+  for (const char* word : virtual_firmware)
+    if (words.find(word) != std::string::npos) return word;
+  return {};
+}
+
+// "none" on bare metal, empty where the system does not tell.
 std::string hypervisor(const std::string& cpuinfo, const std::string& root) {
   const std::string xen = sysfs::line(root + "/sys/hypervisor/type");
   if (!xen.empty()) return xen;
   const std::string flags = first_or_empty(cpuinfo_values(cpuinfo, "flags"));
-  if (flags.empty()) return {};
+  if (flags.empty()) return hypervisor_of_firmware(root);
   if ((" " + flags + " ").find(" hypervisor ") == std::string::npos) return "none";
   const std::string signature = root.empty() ? hypervisor_signature() : std::string{};
   return signature.empty() ? "unknown" : signature;

@@ -77,6 +77,11 @@ std::size_t Node::whole_gpus() const {
   return count;
 }
 
+std::string Node::gpu_name(std::size_t gpu) const {
+  const int number = gpus[gpu].number;
+  return "gpu" + std::to_string(number < 0 ? static_cast<int>(gpu) : number);
+}
+
 bool Node::unseen_by_nvml(std::size_t gpu) const {
   return gpus[gpu].name.empty() && gpus[gpu].pci.empty() && !is_slice(gpu);
 }

@@ -65,6 +65,9 @@ struct Dimm {
 
 /// An NVIDIA GPU as NVML describes it; empty and NaN: unsupported. Its UUID and serial number are in Node.
 struct Gpu {
+  /// By which the driver and the GPU's name know it; -1: its place in the list. Of a GPU that only its own
+  /// ranks see it is a guess: the next hidden number in the order of ranks.
+  int number = -1;
   std::string name, vbios, part;
   std::string pci;                                  ///< as the kernel writes it: 0000:17:00.0
   std::string compute;                              ///< capability, "9.0"
@@ -108,6 +111,7 @@ struct Node {
   std::vector<std::string> gpu_uuids,
       gpu_serials;                     ///< of each of gpus; those that only ranks know have no serial
   std::vector<std::string> gpus_lost;  ///< those that the driver counts and that do not answer, a line each
+  std::vector<int> gpus_hidden;        ///< numbers of those that it counts and keeps from this job (cgroup)
   std::string gpu_trouble;             ///< why NVML cannot be used although it is installed; empty: none
   std::uint64_t memory_bytes = 0, memory_available_bytes = 0;
   double cgroup_limit_bytes = unsupported, cgroup_used_bytes = unsupported;
@@ -123,6 +127,7 @@ struct Node {
   int gpu_of(const std::string& uuid) const noexcept;  ///< index into gpus; -1: none
   bool is_slice(std::size_t gpu) const;                ///< of a GPU in MIG mode, which is listed, too
   std::size_t whole_gpus() const;                      ///< those of gpus that are no slices
+  std::string gpu_name(std::size_t gpu) const;         ///< of that of `gpus` below the node: "gpu3"
   /// Known from a rank that may use it alone, and no part of a GPU that NVML describes.
   bool unseen_by_nvml(std::size_t gpu) const;
   std::uint64_t llc_bytes_total() const noexcept;  ///< sum of last-level caches

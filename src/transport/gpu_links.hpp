@@ -30,7 +30,8 @@ class GpuLinks {
   const GpuTransports& transports() const noexcept { return transports_; }
   supervisor::Heartbeat* heartbeat() const noexcept { return heartbeat_; }
   /// Collective over the ranks of the scope; made anew when it was given up in an earlier case. Throws
-  /// Error(mpi) on all of them.
+  /// Error(mpi) on all of them. `deadline_s`: of the case; it is later by what making communicators has taken
+  /// of this case, which may be more than the case has itself.
   Communicator& nccl(Scope scope, double deadline_s);
 
  private:
@@ -39,6 +40,7 @@ class GpuLinks {
   supervisor::Heartbeat* heartbeat_;
   std::array<Communicator*, 3> plain_;
   std::array<std::unique_ptr<Communicator>, 3> staged_, nccl_;
+  double deadline_s_ = 0, set_up_took_s_ = 0;  ///< of the case that asked last
 };
 
 }  // namespace assay

@@ -19,6 +19,7 @@ namespace assay {
 struct GpuSettings {
   /// now_s() at which a wait for other GPUs is given up.
   double deadline_s = std::numeric_limits<double>::infinity();
+  double set_up_s = 0;  ///< that a step of setting up may take, whenever the deadline is; 0: until then
   supervisor::Heartbeat* heartbeat = nullptr;  ///< where calls are marked
 };
 

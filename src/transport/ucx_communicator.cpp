@@ -123,10 +123,10 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   }
 
   std::string connect(std::span<const int> peers) override {
-    for (const int peer : peers)
-      if (const ucs_status_t status = create(peer); status != UCS_OK)
-        return what(status, fmt::format("no path to rank {}", peer));
-    return {};
+    const auto failed = error_of([&] {
+      for (const int peer : peers) endpoint_to(peer);
+    });
+    return failed ? failed->what() : "";
   }
 
   std::vector<int> silent(std::span<const int> peers, double seconds) override {
@@ -135,14 +135,19 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
     const double end = now_s() + seconds;
     for (std::size_t i = 0; i < peers.size(); ++i) {
       Proof& proof = proofs_[i];
-      irecv(&proof.in, 1, peers[i], proof_tag, proof.requests[0]);
-      isend(&proof.out, 1, peers[i], proof_tag, proof.requests[1]);
+      const auto failed = error_of([&] {
+        irecv(&proof.in, 1, peers[i], proof_tag, proof.requests[0]);
+        isend(&proof.out, 1, peers[i], proof_tag, proof.requests[1]);
+      });
+      proof.failed = failed.has_value();
     }
     const InCall mark(*heartbeat_, Call::wait, waits_for_);
     for (std::size_t i = 0; i < peers.size(); ++i) {
       bool done = false;
-      while (!(done = advance(proofs_[i].requests)) && now_s() < end) progress();
-      if (done) continue;
+      const auto failed = error_of([&] {
+        while (!proofs_[i].failed && !(done = advance(proofs_[i].requests)) && now_s() < end) progress();
+      });
+      if (done && !failed) continue;  // an error is no answer, and others wait to be told of it
       out.push_back(peers[i]);
       auto& [receive, send] = proofs_[i].requests;
       if (const ucs_status_ptr_t pending = pending_of(receive); pending != nullptr) {
@@ -201,6 +206,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   struct Proof {
     std::byte in{}, out{1};
     std::array<Request, 2> requests{};
+    bool failed = false;  ///< to start
   };
 
   /// What another rank exposed: where it begins there, and the key to it on the endpoint.

@@ -48,10 +48,11 @@ class UcxCommunicator : public ForwardingCommunicator {
                        Request& request) override {
     Communicator::ireduce_scatter(in, out, count_per_rank, type, op, request);
   }
-  /// Makes endpoints to those that have none. Empty when all of `peers` can be reached, else why not.
+  /// Makes endpoints to those that have none. Empty when all of `peers` can be reached, else why not: an
+  /// error is for all ranks to agree on, so neither this nor `silent` throws.
   virtual std::string connect(std::span<const int> peers) = 0;
   /// Exchanges a byte with each of `peers`, which do the same: an endpoint alone does not tell whether
-  /// anybody answers. Those that did not within `seconds`.
+  /// anybody answers. Those that did not within `seconds`, or with whom it failed.
   virtual std::vector<int> silent(std::span<const int> peers, double seconds) = 0;
   /// Lets the ranks of `group` read and write `memory` of each of them, until this communicator ends; needs
   /// Settings::one_sided. Collective over `group`. Throws Error(mpi) where UCX cannot.

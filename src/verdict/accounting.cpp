@@ -299,12 +299,11 @@ void check_measured(Judgement& j) {
   }
 }
 
-/// Why the run was aborted, from its event.
+/// Why the run was aborted, from its last event: one that was resumed may have been aborted before.
 std::string end_reason(const results::Results& results) {
-  for (const auto& e : results.events) {
-    if (e.kind == "aborted") return e.text;
-  }
-  return {};
+  const auto last = std::find_if(results.events.rbegin(), results.events.rend(),
+                                 [](const auto& e) { return e.kind == "aborted"; });
+  return last == results.events.rend() ? std::string() : last->text;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
@@ -49,13 +50,19 @@ bool explained(const Judgement& j) {
   });
 }
 
+/// The finding that the world is beyond a limit, a floor, its baseline or its past; null if none.
+const results::Finding* bound_broken_by(const Judgement& j, const Series& world) {
+  for (const auto& f : j.found)
+    if (f.finding.metric == world.full() && (f.finding.kind == "slow" || f.finding.kind == "drift") &&
+        f.finding.severity != "INFO" && f.finding.reference_kind != "peers")
+      return &f.finding;
+  return nullptr;
+}
+
 /// What says that all together are slow: a broken bound, or less than this share of what small groups reach
 /// at the same size.
 std::optional<std::string> slow_world(const Judgement& j, const Series& world) {
-  for (const auto& f : j.found)
-    if (f.finding.metric == world.full() && f.finding.kind == "slow" && f.finding.severity != "INFO" &&
-        f.finding.reference_kind != "peers")
-      return "against its " + f.finding.reference_kind;
+  if (const auto* f = bound_broken_by(j, world)) return "against its " + f->reference_kind;
   for (const auto& s : j.series) {
     if (s.suite != world.suite || s.stage != "groups" || s.metric != world.metric ||
         s.first->find("group") == nullptr || message_bytes(s) != message_bytes(world) ||
@@ -69,24 +76,26 @@ std::optional<std::string> slow_world(const Judgement& j, const Series& world) {
   return std::nullopt;
 }
 
-/// The world series to look into: the largest vectors, which links decide.
+const results::CaseData* bisected(const Judgement& j, const Series& world) {
+  for (const auto& c : j.results.cases)
+    if (c.suite == world.suite && base_name(c.name) == world.name && text_parameter(c, "variant") == variant)
+      return &c;
+  return nullptr;
+}
+
+/// The world series to look into: of those whose halves were measured, else of all, the largest vectors,
+/// which links decide.
 const Series* suspect_world(const Judgement& j, std::string& why) {
+  const auto rank = [&](const Series& s) { return std::pair(bisected(j, s) != nullptr, message_bytes(s)); };
   const Series* found = nullptr;
   for (const auto& s : j.series) {
-    if (!of_world(s) || (found != nullptr && message_bytes(s) <= message_bytes(*found))) continue;
+    if (!of_world(s) || (found != nullptr && rank(s) <= rank(*found))) continue;
     if (const auto reason = slow_world(j, s)) {
       found = &s;
       why = *reason;
     }
   }
   return found;
-}
-
-const results::CaseData* bisected(const Judgement& j, const Series& world) {
-  for (const auto& c : j.results.cases)
-    if (c.suite == world.suite && base_name(c.name) == world.name && text_parameter(c, "variant") == variant)
-      return &c;
-  return nullptr;
 }
 
 /// The smallest part of the nodes that is slow beside its like.
@@ -133,27 +142,29 @@ SlowPart descend(const std::vector<Draw>& draws) {
 void judge_bisection(Judgement& j) {
   std::string why;
   const Series* world = suspect_world(j, why);
-  const auto* c = world == nullptr || explained(j) ? nullptr : bisected(j, *world);
-  if (c == nullptr) return;
-  const auto draws = draws_of(j, *c, world->metric, Unit::node);
+  if (world == nullptr || explained(j)) return;
+  const auto* c = bisected(j, *world);
+  const auto draws = c == nullptr ? std::vector<Draw>{} : draws_of(j, *c, world->metric, Unit::node);
+  // Without halves no part can be named: a note, unless a broken bound says that it is slow.
+  if (draws.empty() &&
+      (bound_broken_by(j, *world) != nullptr || j.entities.nodes().size() < constants::collective_nodes))
+    return;
   const SlowPart place = descend(draws);
   const bool found = !place.nodes.empty();
-  auto f = j.about(-1, found ? "WARN" : "INFO", "abnormality", "slow");
-  f.suite = world->suite;
-  f.metric = world->full();
-  f.unit = world->unit;
-  f.better = results::to_string(world->better);
+  auto f = j.about(*world, -1, found ? "WARN" : "INFO", "abnormality", "slow");
   f.reference_kind = "peers";
-  f.evidence = "/cases/" + c->path() + "/" + world->metric;
+  if (!draws.empty()) f.evidence = "/cases/" + c->path() + "/" + world->metric;
   f.action = "TRIAGE";
   const std::string start = "cluster: " + world->full() + " of all nodes is slow (" + why +
                             "), pairs and random groups name no part; ";
   if (!found) {
     f.value = centre_of(*world);
-    f.text = start + "of its halves down to " +
-             std::to_string(draws.empty() ? 0 : draws.back().units.begin()->second.size()) +
-             " nodes none is slower than the others of its size: only all nodes together are slow, as with "
-             "an oversubscribed core of the network";
+    f.text =
+        start + (draws.empty()
+                     ? "its halves were not measured"
+                     : "of its halves down to " + std::to_string(draws.back().units.begin()->second.size()) +
+                           " nodes none is slower than the others of its size: only all nodes together "
+                           "are slow, as with an oversubscribed core of the network");
     j.add(std::move(f), {});
     return;
   }

@@ -278,16 +278,17 @@ void judge_collectives(Judgement& j) {
   for (auto& s : j.series)
     if (in_groups(s)) mark_compared(j, s);
   bool told = false;
+  std::set<std::int32_t> noted;  // what another size says of them is no new note
   for (const auto* s : series) {
     if (judge_slow_switch(j, *s, named)) continue;
     const auto scores = scores_of(j, *s, false);
     const auto slow = slow_units(scores, series.size());
     const auto retest = scores_of(j, *s, true);
-    std::set<std::int32_t> here, cleared;
+    std::set<std::int32_t> here;
     for (const auto& one : by_node(j, scores, slow)) {
       // One finding for each node: the other sizes say the same.
       const auto node = j.entities.node(one.row);
-      if (named.contains(node) || cleared.contains(node)) continue;
+      if (named.contains(node)) continue;
       const auto asked = one.devices.empty() ? std::vector{one.row} : one.devices;
       GroupRetest a;
       for (const auto row : asked) {
@@ -296,11 +297,14 @@ void judge_collectives(Judgement& j) {
       }
       auto f = finding_of(j, *s, scores, one, a);
       // What is not confirmed may still be one of many.
-      (f.severity == "INFO" ? cleared : here).insert(node);
+      if (f.severity != "INFO")
+        here.insert(node);
+      else if (!noted.insert(node).second)
+        continue;
       j.add(std::move(f), asked);
     }
     named.insert(here.begin(), here.end());
-    judge_many(j, *s, named, told);
+    judge_many(j, *s, named, noted, told);
   }
 }
 

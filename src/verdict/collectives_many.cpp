@@ -279,13 +279,15 @@ bool judge_slow_switch(Judgement& j, const Series& s, std::set<std::int32_t>& na
   return true;
 }
 
-void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, bool& told) {
+void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, std::set<std::int32_t>& noted,
+                bool& told) {
   const bool retested = has_retest(j, s);
   auto many = many_slow(j, s, named, true);
   const bool cleared = retested && !many.any();
   if (cleared) many = many_slow(j, s, named, false);
   std::set<std::int32_t> here;
   for (const auto row : many.named) {
+    if (cleared && !noted.insert(j.entities.node(row)).second) continue;
     auto f = finding_of(j, s, row, many, many.best.at(row), retested, cleared);
     f.samples = many.samples.at(row);
     f.text = f.name + ": all its " + (s.is_imported() ? "" : "random ") + "groups are slow in " + s.full() +
@@ -297,7 +299,7 @@ void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, bo
     here.insert(j.entities.node(row));
     j.add(std::move(f), {row});
   }
-  if (!many.open.empty() && !told) {
+  if (!many.open.empty() && !told && (!cleared || noted.insert(-1).second)) {
     tell_open(j, s, many, retested, cleared);
     told = !cleared;
   }

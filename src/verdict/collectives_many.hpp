@@ -40,7 +40,9 @@ ManySlow many_slow(const Judgement& j, const Series& s, const std::set<std::int3
 bool judge_slow_switch(Judgement& j, const Series& s, std::set<std::int32_t>& named);
 
 /// Names what is named, adds it to `named` if the retest does not clear it, and tells that more is slow than
-/// that, once if not cleared: `told`.
-void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, bool& told);
+/// that, once if not cleared: `told`. What is cleared is a note once for each node and the cluster (-1):
+/// `noted`.
+void judge_many(Judgement& j, const Series& s, std::set<std::int32_t>& named, std::set<std::int32_t>& noted,
+                bool& told);
 
 }  // namespace assay::verdict

@@ -22,7 +22,9 @@ namespace {
 struct Side {
   const SnapshotSeries* first = nullptr;
   ComparedUnits units, parts, links;
-  std::set<std::string> keys;  ///< case_keys seen
+  std::set<std::string> keys;                ///< case_keys seen
+  std::map<std::string, std::size_t> ranks;  ///< by unit, how many share the value of a collective
+  std::size_t left_out = 0;                  ///< runs of other numbers of ranks
 };
 
 using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
@@ -30,19 +32,23 @@ using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
 /// What the values of a run are told of.
 enum class UnitOf { node, device, link };
 
+/// Of a collective the run is the unit.
+std::string unit_of_run(const Snapshot& run, std::size_t number) {
+  return "run " + std::to_string(number) + " " + run.source.run_id;
+}
+
 /// Median over the parts of each unit in one run, added to the units of the side.
 void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, UnitOf of,
              ComparedUnits& units) {
   ComparedUnits now;
-  const bool collective = s.shared;
+  const bool collective = s.shared && !s.by_node;
   for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
     const Part& part = run.part(s.rows->part[i]);
     const Part& node = run.part(part.node);
     // A link counts for the node that sends: every link then belongs to one unit only.
-    const bool own = of == UnitOf::link || (of == UnitOf::device && s.kind != "link");
+    const bool own = of == UnitOf::link || (of == UnitOf::device && s.kind != "link" && !s.shared);
     const Part& unit = own ? part : node;
-    const std::string id =
-        collective ? "run " + std::to_string(number) + " " + run.source.run_id : unit.kind + '\n' + unit.id;
+    const std::string id = collective ? unit_of_run(run, number) : unit.kind + '\n' + unit.id;
     ComparedUnit& u = now[id];
     u.name = collective ? run.source.file : unit.name;
     u.node = collective ? id : node.id;
@@ -69,6 +75,9 @@ Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options)
       if (side.first == nullptr) side.first = &s;
       if (side.first->unit != s.unit || side.first->higher_is_better != s.higher_is_better) continue;
       side.keys.insert(s.case_key);
+      // Of random groups more or fewer ranks are drawn.
+      if (s.shared && !s.by_node && s.stage != "groups")
+        side.ranks[unit_of_run(runs[r], r)] = s.log_rate.size();
       add_run(runs[r], r, s, options.device_unit ? UnitOf::device : UnitOf::node, side.units);
       if (!options.device_unit && s.kind == "device" && !s.shared)
         add_run(runs[r], r, s, UnitOf::device, side.parts);
@@ -76,6 +85,41 @@ Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options)
     }
   }
   return sides;
+}
+
+void keep_ranks(Side& side, std::size_t ranks) {
+  for (auto it = side.ranks.begin(); it != side.ranks.end();) {
+    if (it->second == ranks) {
+      ++it;
+      continue;
+    }
+    side.units.erase(it->first);
+    it = side.ranks.erase(it);
+    ++side.left_out;
+  }
+}
+
+/// Of collectives the runs of one number of ranks, of which both sides have most, if these are enough: others
+/// are other operations.
+void keep_common_ranks(Sides& sides_a, Sides& sides_b) {
+  for (auto& [name, a] : sides_a) {
+    const auto other = sides_b.find(name);
+    if (other == sides_b.end()) continue;
+    Side& b = other->second;
+    std::map<std::size_t, std::pair<std::size_t, std::size_t>> runs;  // by ranks, of both sides
+    for (const auto& [id, ranks] : a.ranks) ++runs[ranks].first;
+    for (const auto& [id, ranks] : b.ranks) ++runs[ranks].second;
+    std::size_t kept = 0, most = 0;
+    for (const auto& [ranks, of] : runs) {
+      const std::size_t both = std::min(of.first, of.second);
+      if (both < std::max(most, compare_min_nodes)) continue;
+      kept = ranks;
+      most = both;
+    }
+    if (kept == 0) continue;
+    keep_ranks(a, kept);
+    keep_ranks(b, kept);
+  }
 }
 
 SideSummary summary_of(const Side& side, bool higher) {
@@ -135,12 +179,37 @@ Ratio ratio_of(const Shift& s) { return {std::exp(s.estimate), std::exp(s.low), 
 void compare_clocks(MetricComparison& m, const Side& a, const Side& b, double alpha) {
   const Values clocks = values_of(a, b, [](const ComparedUnit& u) { return u.clock(); });
   if (clocks.a.size() != a.units.size() || clocks.b.size() != b.units.size()) return;
-  m.clock_ratio = std::exp(median(clocks.b) - median(clocks.a));
+  m.clock_ratio = std::exp(m.paired ? median(clocks.differences) : median(clocks.b) - median(clocks.a));
   const Values at_clock = values_of(a, b, [](const ComparedUnit& u) { return u.rate() - u.clock(); });
   m.at_clock = ratio_of(shift_of(at_clock, m.paired, alpha));
 }
 
 std::string first_key(const std::set<std::string>& keys) { return keys.empty() ? "" : *keys.begin(); }
+
+/// Why two sides measured different operations; empty where they did not.
+std::string why_incomparable(const Side& a, const Side& b, bool ignore_case_key) {
+  std::set<std::string> keys = a.keys;
+  keys.insert(b.keys.begin(), b.keys.end());
+  if (keys.size() > 1 && !ignore_case_key)
+    return "case_key " + first_key(a.keys) + " against " + first_key(b.keys) +
+           ": another library, algorithm, size or path";
+  std::set<std::size_t> ranks;
+  for (const Side* side : {&a, &b})
+    for (const auto& [id, of_run] : side->ranks) ranks.insert(of_run);
+  if (ranks.size() > 1 && std::min(a.units.size(), b.units.size()) >= compare_min_nodes)
+    return "an operation of " + std::to_string(*ranks.begin()) + " ranks against one of " +
+           std::to_string(*ranks.rbegin());
+  return "";
+}
+
+/// Runs that `keep_common_ranks` left out; empty without any.
+std::string left_out_note(const Side& a, const Side& b) {
+  const std::size_t runs = a.left_out + b.left_out;
+  if (runs == 0) return "";
+  return std::to_string(runs) + (runs == 1 ? " run" : " runs") + " left out (A " +
+         std::to_string(a.left_out) + ", B " + std::to_string(b.left_out) + "): not an operation of " +
+         std::to_string(a.ranks.begin()->second) + " ranks";
+}
 
 /// Units of one identity on both sides.
 std::vector<UnitRatio> units_of(const Side& a, const Side& b, bool higher) {
@@ -163,7 +232,8 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
   m.metric = s.metric;
   m.unit = s.unit;
   m.higher_is_better = s.higher_is_better;
-  m.unit_of = s.shared ? "run" : options.device_unit && s.kind != "link" ? s.kind : "node";
+  const bool by_device = options.device_unit && s.kind != "link" && !s.shared;
+  m.unit_of = s.shared && !s.by_node ? "run" : by_device ? s.kind : "node";
   if (b.first->unit != s.unit || b.first->higher_is_better != s.higher_is_better) {
     m.relation = Relation::incomparable;
     m.note = "unit " + s.unit + " against " + b.first->unit;
@@ -171,14 +241,12 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
   }
   m.a = summary_of(a, m.higher_is_better);
   m.b = summary_of(b, m.higher_is_better);
-  std::set<std::string> keys = a.keys;
-  keys.insert(b.keys.begin(), b.keys.end());
-  if (keys.size() > 1 && !options.ignore_case_key) {
+  m.note = why_incomparable(a, b, options.ignore_case_key);
+  if (!m.note.empty()) {
     m.relation = Relation::incomparable;
-    m.note = "case_key " + first_key(a.keys) + " against " + first_key(b.keys) +
-             ": another library, algorithm, size or path";
     return m;
   }
+  m.note = left_out_note(a, b);
   if (m.unit_of != "run") m.units = units_of(a, b, m.higher_is_better);
   const Values v = values_of(a, b, [](const ComparedUnit& u) { return u.rate(); });
   m.paired = m.unit_of != "run" && same_units(v.differences.size(), v.a.size(), v.b.size());
@@ -233,30 +301,6 @@ Relation overall(const std::vector<MetricComparison>& metrics) {
   return Relation::insufficient;
 }
 
-/// Names by identity.
-std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs) {
-  std::map<std::string, std::string> nodes;
-  for (const auto& run : runs) {
-    for (const auto& s : run.series)
-      for (const auto part : s.rows->part) {
-        const Part& node = run.part(run.part(part).node);
-        nodes.emplace(node.id, node.name);
-      }
-  }
-  return nodes;
-}
-
-void note_nodes(const std::map<std::string, std::string>& there,
-                const std::map<std::string, std::string>& elsewhere, const std::string& side,
-                std::vector<std::string>& notes) {
-  std::vector<std::string> missing;
-  for (const auto& [id, name] : there)
-    if (!elsewhere.contains(id)) missing.push_back(name);
-  // Two clusters have no node in common.
-  if (!missing.empty() && missing.size() < there.size())
-    notes.push_back(counted(missing, "node has values only in " + side, "nodes have values only in " + side));
-}
-
 void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
                   std::vector<std::string>& notes) {
   std::vector<std::string> missing;
@@ -301,7 +345,8 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
     }
   note_nodes(nodes_a, nodes_b, "A", out.notes);
   note_nodes(nodes_b, nodes_a, "B", out.notes);
-  const Sides sides_a = sides_of(a, options), sides_b = sides_of(b, options);
+  Sides sides_a = sides_of(a, options), sides_b = sides_of(b, options);
+  keep_common_ranks(sides_a, sides_b);
   if (sides_a.empty() && sides_b.empty() && options.cases != "*")
     throw_usage("--cases: no case of A or B matches '" + options.cases + "'");
   note_missing(sides_a, sides_b, "A", out.notes);

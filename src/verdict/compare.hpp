@@ -81,8 +81,9 @@ struct CompareResult {
 inline constexpr std::size_t compare_min_nodes = 4;
 
 /// Pure. Units are matched by identity (kind and id), never by rank, and paired where both sides have the
-/// same. Collectives have one value per run: there the run is the unit. Sources: Hodges and Lehmann 1963
-/// (shift), Pitman 1937 (permutation), Welch 1947, Schuirmann 1987 (two one-sided tests), Holm 1979.
+/// same. Collectives have one value per run: there the run is the unit, inside nodes the node. Sources:
+/// Hodges and Lehmann 1963 (shift), Pitman 1937 (permutation), Welch 1947, Schuirmann 1987 (two one-sided
+/// tests), Holm 1979.
 CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot>& b,
                       const CompareOptions& options);
 CompareResult compare(const std::vector<const results::Results*>& a,

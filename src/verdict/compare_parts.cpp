@@ -213,4 +213,27 @@ void note_missing_parts(const std::vector<ComparedMetric>& metrics, std::vector<
   note_missing(b, a, "B", notes);
 }
 
+std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs) {
+  std::map<std::string, std::string> nodes;
+  for (const auto& run : runs) {
+    for (const auto& s : run.series)
+      for (const auto part : s.rows->part) {
+        const Part& node = run.part(run.part(part).node);
+        nodes.emplace(node.id, node.name);
+      }
+  }
+  return nodes;
+}
+
+void note_nodes(const std::map<std::string, std::string>& there,
+                const std::map<std::string, std::string>& elsewhere, const std::string& side,
+                std::vector<std::string>& notes) {
+  std::vector<std::string> missing;
+  for (const auto& [id, name] : there)
+    if (!elsewhere.contains(id)) missing.push_back(name);
+  // Two clusters have no node in common.
+  if (!missing.empty() && missing.size() < there.size())
+    notes.push_back(counted(missing, "node has values only in " + side, "nodes have values only in " + side));
+}
+
 }  // namespace assay::verdict

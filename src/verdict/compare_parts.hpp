@@ -9,6 +9,7 @@
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/snapshot.hpp"
 
 namespace assay::verdict {
 
@@ -41,5 +42,12 @@ bool note_odd_parts(const std::vector<ComparedMetric>& metrics, std::vector<std:
 
 /// Parts that only one side measured, of nodes that both sides have.
 void note_missing_parts(const std::vector<ComparedMetric>& metrics, std::vector<std::string>& notes);
+
+/// Names of the nodes of these runs by identity.
+std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs);
+/// Nodes of `there`, which is called `side`, that are not `elsewhere`.
+void note_nodes(const std::map<std::string, std::string>& there,
+                const std::map<std::string, std::string>& elsewhere, const std::string& side,
+                std::vector<std::string>& notes);
 
 }  // namespace assay::verdict

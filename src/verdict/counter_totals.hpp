@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "results/counter_class.hpp"
 #include "results/model.hpp"
 
 namespace assay::verdict {
@@ -21,10 +22,10 @@ struct Total {
   std::string first_case, worst_case;             ///< first: in which it rose, or could not be read any more
   double since_reset = 0;                         ///< what it read after cases in which it decreased
   std::int64_t cases = 0;                         ///< in which it rose
-  bool unreadable = false, reset = false, readable = false, unsupported = false;
+  bool unreadable = false, reset = false, readable = false;
 };
 
-/// By entity and counter.
+/// By entity and counter; without those that always stood still, and without traffic that could be read.
 using Totals = std::map<std::pair<std::int32_t, std::string>, Total>;
 Totals total_by_counter(const results::Results& results);
 
@@ -32,11 +33,7 @@ Totals total_by_counter(const results::Results& results);
 bool is_gpu_counter(const std::string& counter);
 /// Whether it counts bytes, packets or drops, whose rise tells of no fault.
 bool is_traffic(const std::string& counter);
-/// Whether its rise means throttling.
-bool is_throttling(const std::string& counter);
-/// Times throttled by heat: in hardware, and for all thermal reasons.
-inline constexpr const char *hardware_thermal = "nvml_violation_hw_thermal_ns",
-                            *all_thermal = "nvml_violation_thermal_ns";
+using results::all_thermal, results::hardware_thermal, results::is_throttling;
 
 /// Interfaces that come and go with containers and guests: NICs that the inventory does not list, of nodes of
 /// which it lists others.

@@ -5,42 +5,19 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <unordered_map>
 
+#include "results/counter_class.hpp"
 #include "verdict/counter_totals.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
 namespace {
 
-enum class CounterClass { uncorrectable, correctable, throttle, traffic };
-
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
-/// What an increase means, from the names the counter probe gives. Bytes, packets and drops are traffic: the
-/// kernel drops frames it has no use for, so a drop alone tells nothing about the hardware.
-CounterClass class_of(const std::string& counter) {
-  // Drivers have words of their own: the probe has sorted them.
-  if (counter.starts_with("driver_"))
-    return counter.starts_with("driver_errors:") ? CounterClass::correctable : CounterClass::traffic;
-  if (is_throttling(counter)) return CounterClass::throttle;
-  // What is left of the times are limits of power and sync: they rise on any loaded GPU.
-  if (counter == "nvml_energy_j" || counter.starts_with("nvml_violation_")) return CounterClass::traffic;
-  if (contains(counter, "bytes") || contains(counter, "packets") || contains(counter, "drop") ||
-      contains(counter, "port_xmit_wait") || ends_with(counter, "_data")) {
-    return CounterClass::traffic;
-  }
-  // MCE exceptions and deferred errors are machine checks that hardware could not correct; the threshold
-  // interrupt counts corrected ones.
-  if (counter == "mce" || counter == "mce_deferred" || contains(counter, "edac_ue") ||
-      contains(counter, "ue_count") || contains(counter, "ue_noinfo") ||
-      (contains(counter, "fatal") && !contains(counter, "nonfatal")) || contains(counter, "uncorrect")) {
-    return CounterClass::uncorrectable;
-  }
-  return CounterClass::correctable;
-}
+using results::CounterClass;
 
 void report(Judgement& j, std::int32_t row, const std::string& counter, const Total& t) {
-  const CounterClass kind = class_of(counter);
+  const CounterClass kind = results::counter_class(counter);
   const bool fail = kind == CounterClass::uncorrectable;
   auto f =
       j.about(row, fail ? "FAIL" : "WARN", "fact", kind == CounterClass::throttle ? "throttled" : "counter");
@@ -56,6 +33,29 @@ void report(Judgement& j, std::int32_t row, const std::string& counter, const To
   std::snprintf(numbers, sizeof numbers, "rose by %.0f (%.0f to %.0f)", t.delta, t.before, t.after);
   f.text = j.entities.name(row) + ": " + counter + " " + numbers + ", first in " + t.first_case;
   j.add(std::move(f), {row});
+}
+
+/// Whether `what` is a name of a counter, its first word, or its family.
+bool names_counter_of(const std::string& what, const std::string& counter) {
+  if (glob(what, counter) || counter.starts_with(what + "_") || counter.starts_with(what + ":")) return true;
+  // Each Xid has a counter from its first event on; each GPU has one of all Xids, which may be unsupported.
+  if (counter == "nvml_xid") return glob(what, "xid") || what.starts_with("xid_");
+  // Families without a word that is common to their counters.
+  static const std::map<std::string, const char*> families{{"throttle_core", "thermal_throttle"},
+                                                           {"throttle_package", "thermal_throttle"},
+                                                           {"rx_bytes", "nic"},
+                                                           {"tx_bytes", "nic"},
+                                                           {"rx_errors", "nic"},
+                                                           {"tx_errors", "nic"},
+                                                           {"rx_crc_errors", "nic"},
+                                                           {"carrier_changes", "nic"},
+                                                           {"port_rcv_errors", "infiniband"},
+                                                           {"symbol_error", "infiniband"},
+                                                           {"link_downed", "infiniband"},
+                                                           {"link_error_recovery", "infiniband"},
+                                                           {"local_link_integrity_errors", "infiniband"}};
+  const auto family = families.find(counter);
+  return family != families.end() && glob(what, family->second);
 }
 
 /// `what` names a suite, a case, a metric, a counter or a family of counters; returns whether anything has
@@ -75,9 +75,12 @@ bool require_one(Judgement& j, const std::string& what) {
       j.gap("required " + what + ": " + c.path() + " was skipped: " + c.reason);
   }
   std::set<std::string> silent;
+  std::unordered_map<const std::string*, bool> named;
   for (const auto& row : j.results.counters) {
     const std::string& counter = row.counter;
-    if (!glob(what, counter) && !counter.starts_with(what + "_")) continue;
+    const auto [at, added] = named.try_emplace(&counter);  // equal texts are one text
+    if (added) at->second = names_counter_of(what, counter);
+    if (!at->second) continue;
     known = true;
     if (std::isnan(row.before) && silent.insert(counter + std::to_string(row.entity)).second) {
       j.gap("required " + what + ": counter " + counter + " of " + j.entities.name(row.entity) +
@@ -95,20 +98,55 @@ bool require_one(Judgement& j, const std::string& what) {
 
 }  // namespace
 
-bool is_traffic(const std::string& counter) { return class_of(counter) == CounterClass::traffic; }
+bool is_traffic(const std::string& counter) {
+  return results::counter_class(counter) == CounterClass::traffic;
+}
+
+namespace {
+
+/// Whether rows of a counter matter that neither rose, fell nor became unreadable.
+bool is_state(const std::string& counter) {
+  return counter == hardware_thermal || counter == "nvml_remap_failure" || counter == "nvml_remap_pending";
+}
+
+/// Which rows of the counters matter. Most are of counters that stood still or of traffic: of a large run,
+/// tens of millions.
+class NotableRows {
+ public:
+  bool contain(const results::CounterRow& row) {
+    const bool before = !std::isnan(row.before), after = !std::isnan(row.after);
+    if (before && !after) return true;  // it could not be read any more
+    if (!before || !after) return false;
+    const Kind& kind = kind_of(row.counter);
+    return kind.state || (row.after != row.before && !kind.traffic);
+  }
+
+ private:
+  struct Kind {
+    bool state = false, traffic = false;
+  };
+  const Kind& kind_of(const std::string& counter) {
+    const auto [at, added] = kinds_.try_emplace(&counter);  // equal texts are one text
+    if (added) at->second = {is_state(counter), is_traffic(counter)};
+    return at->second;
+  }
+  std::unordered_map<const std::string*, Kind> kinds_;
+};
+
+}  // namespace
 
 Totals total_by_counter(const results::Results& results) {
   Totals totals;
+  NotableRows notable;
   for (const auto& row : results.counters) {
+    if (!notable.contain(row)) continue;
     auto& t = totals[{row.entity, row.counter}];
-    const bool before = !std::isnan(row.before), after = !std::isnan(row.after);
-    if (!before && !after) t.unsupported = true;
-    if (before) t.readable = true;
-    if (before && !after && !t.unreadable) {
+    t.readable = true;
+    if (std::isnan(row.after)) {
+      if (!t.unreadable && t.delta == 0) t.first_case = row.case_path;
       t.unreadable = true;
-      if (t.delta == 0) t.first_case = row.case_path;
+      continue;
     }
-    if (!before || !after) continue;
     if (std::isnan(t.before)) t.before = row.before;
     t.after = row.after;
     if (row.after < row.before) {
@@ -152,7 +190,7 @@ void judge_counters(Judgement& j) {
     }
     if (t.reset && !is_traffic(counter)) {
       // A sum may hold what other parts of it had before the run: no fault by itself.
-      const bool open = class_of(counter) == CounterClass::uncorrectable && t.since_reset > 0;
+      const bool open = results::counter_class(counter) == CounterClass::uncorrectable && t.since_reset > 0;
       auto f = j.about(row, open ? "WARN" : "INFO", "fact", "counter");
       f.metric = counter;
       f.action = "MONITOR";

@@ -192,7 +192,9 @@ void judge_miscompares(Judgement& j) {
     if (c.state != results::CaseState::fail || named.contains(c.path())) continue;
     const std::int32_t row = c.entity.size() == 1 ? c.entity[0] : -1;
     add_corrupt(j, row, c.path(), "/cases/" + c.path(),
-                c.path() + " failed" + (c.reason.empty() ? "" : ": " + c.reason), 0);
+                (row >= 0 ? with_rank(j, row) + ": " : "") + c.path() + " failed" +
+                    (c.reason.empty() ? "" : ": " + c.reason),
+                0);
   }
 }
 

@@ -194,11 +194,6 @@ bool is_gpu_counter(const std::string& counter) {
   return counter.starts_with("nvml_") || counter.starts_with("xid_");
 }
 
-bool is_throttling(const std::string& counter) {
-  return counter.find("throttle") != std::string::npos || counter == hardware_thermal ||
-         counter == "nvml_violation_hw_brake_ns" || counter == all_thermal;
-}
-
 void judge_gpu_counters(Judgement& j, const Totals& totals) { GpuCounters(j, totals).judge(); }
 
 }  // namespace assay::verdict

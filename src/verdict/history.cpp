@@ -259,7 +259,7 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
   const auto ids = identities.of(now);
   const auto runs = runs_before(earlier, now, options.most_runs, identities, out.injected);
   for (const auto& run : runs) out.runs.push_back(run.snapshot->source);
-  out.totals = totals_of(runs, now);
+  out.totals = totals_of(runs, now, ids);
   std::vector<Draft> drafts;
   std::vector<double> pool;
   std::size_t tests = 0;

@@ -49,10 +49,11 @@ inline constexpr std::size_t history_total_least = 3;
 /// Earlier runs of a metric that has one value for several ranks, of the same parts.
 struct HistoryTotal {
   std::string metric, case_key;
-  double base = 0;        ///< median log rate
-  double threshold = 0;   ///< logarithmic; 0: too few runs
-  std::int64_t runs = 0;  ///< without those that had lost speed
-  std::string since;      ///< start of the first of the latest runs that had; or empty
+  double base = 0;         ///< median log rate
+  double threshold = 0;    ///< logarithmic; 0: too few runs
+  std::int64_t runs = 0;   ///< without those that had lost speed
+  std::string since;       ///< start of the first of the latest runs that had; or empty
+  std::int32_t node = -1;  ///< row of Snapshot::parts of the node whose ranks share the value; -1: all ranks
 };
 
 /// How many metrics were compared, and how many could not be for lack of values.
@@ -94,11 +95,16 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
 /// tail beyond 99 %. `differences` are deficits in units of their scale.
 double tail_quantile(std::vector<double> differences, double p);
 
-/// A WARN `drift` of the cluster in a metric, since the start of a run; now if that is empty.
-results::Finding cluster_drift(const Judgement& j, const Snapshot& now, const SnapshotSeries& s,
-                               double deficit, const std::string& since);
+/// A WARN `drift` of the cluster in a metric, or of the node in this row of /entities, since the start of a
+/// run; now if that is empty.
+results::Finding drift_finding(const Judgement& j, const Snapshot& now, const SnapshotSeries& s,
+                               double deficit, const std::string& since, std::int32_t node = -1);
 /// Of collectives (history_totals.cpp).
 HistoryHeld judge_totals(Judgement& j, const Snapshot& now, const History& history);
+/// Those of nodes in columns, because there are many; the others are in `totals`.
+Json node_totals_json(const std::vector<HistoryTotal>& totals);
+/// Throws Json::exception or Error(data) for what `node_totals_json` did not write.
+void add_node_totals(std::vector<HistoryTotal>& totals, const Json& json);
 
 Json history_json(const History& history);
 /// Throws Error(data) for what `history_json` did not write.

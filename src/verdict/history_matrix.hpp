@@ -68,7 +68,9 @@ Past past_of(const std::vector<double>& row);
 
 namespace assay::verdict {
 
-/// Of collectives (history_totals.cpp): `runs` in the order of their start.
-std::vector<HistoryTotal> totals_of(const std::vector<past::Run>& runs, const Snapshot& now);
+/// Of collectives (history_totals.cpp): `runs` in the order of their start, `ids` those of the parts of
+/// `now`.
+std::vector<HistoryTotal> totals_of(const std::vector<past::Run>& runs, const Snapshot& now,
+                                    const std::vector<std::int32_t>& ids);
 
 }  // namespace assay::verdict

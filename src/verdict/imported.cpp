@@ -35,7 +35,12 @@ void judge_count(Judgement& j, Series& s) {
     counts.push_back(row.highest);
     row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
   }
-  const double usual = median(counts);
+  std::ranges::sort(counts);
+  double usual = median(counts);
+  // Where half of them or more are high, the lower quarter tells what is usual.
+  const double quarter = counts[(counts.size() - 1) / 4];
+  const bool by_quarter = is_high(usual, quarter);
+  if (by_quarter) usual = quarter;
   // A limit says more of a part than its peers do.
   const SeriesRow* worst = nullptr;
   for (const auto& row : s.rows)
@@ -50,8 +55,8 @@ void judge_count(Judgement& j, Series& s) {
       rows.insert(rows.end(), of.begin(), of.end());
       samples += row.n;
     }
-  // Where many are high, what is usual is in doubt.
-  const bool named = !high.empty() && 4 * high.size() <= s.rows.size();
+  // Where many are high, what is usual is in doubt: that makes it no milder.
+  const bool named = !high.empty(), many = 4 * high.size() > s.rows.size();
   auto f =
       j.about(s, named && high.size() > 1 ? -1 : worst->entity, named ? "WARN" : "INFO", "fact", "counter");
   f.value = worst->highest;
@@ -63,9 +68,11 @@ void judge_count(Judgement& j, Series& s) {
   if (named && high.size() > 1)
     for (const auto row : high) f.members.push_back(j.entities.name(row));
   f.text = name_of(j, *worst) + ": " + s.full() + " " + plain(worst->highest) + ", of all " +
-           std::to_string(s.rows.size()) + " parts the median is " + plain(usual) +
-           (f.members.empty() ? "" : "; members " + first_of(f.members)) +
-           (named ? "" : ", not judged without a limit");
+           std::to_string(s.rows.size()) + " parts the " + (by_quarter ? "lower quartile" : "median") +
+           " is " + plain(usual) + (f.members.empty() ? "" : "; members " + first_of(f.members)) +
+           (!named ? ", not judged without a limit"
+            : many ? "; so many that a limit has to tell what is usual"
+                   : "");
   j.add(std::move(f), named ? rows : std::vector<std::int32_t>{});
 }
 

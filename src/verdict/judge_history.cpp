@@ -211,7 +211,7 @@ class HistoryJudge {
 
   void tell_raise(const SnapshotSeries& s, const HistorySeries& h, const std::vector<Change>& behind,
                   std::size_t of, double raise) {
-    auto f = cluster_drift(j_, now_, s, raise, "");
+    auto f = drift_finding(j_, now_, s, raise, "");
     std::vector<std::int32_t> rows;
     f.samples = 0;
     for (const auto& change : behind) {
@@ -230,7 +230,7 @@ class HistoryJudge {
 
   void tell_drift(const SnapshotSeries& s, const HistorySeries& h, const std::vector<Score>& scores,
                   double deficit) {
-    auto f = cluster_drift(j_, now_, s, deficit, h.fleet_since);
+    auto f = drift_finding(j_, now_, s, deficit, h.fleet_since);
     f.controls = static_cast<std::int64_t>(scores.size());
     f.text = "cluster: " + s.full() + " of all parts together is " + percent(*f.deficit) +
              " below their own history of " + count(h.runs, "run", "runs") + ", since " + f.since;
@@ -275,18 +275,18 @@ Json history_json(const History& history) {
                           {"base", to_base64(h.base)}});
   }
   Json totals = Json::array();
-  for (const auto& t : history.totals)
+  for (const auto& t : history.totals) {
+    if (t.node >= 0) continue;
     totals.push_back(Json{{"metric", t.metric},
                           {"case_key", t.case_key},
                           {"base", number(t.base)},
                           {"threshold", number(t.threshold)},
                           {"runs", t.runs},
                           {"since", t.since}});
-  return Json{{"name", history.name},
-              {"runs", std::move(runs)},
-              {"injected", history.injected},
-              {"series", std::move(series)},
-              {"totals", std::move(totals)}};
+  }
+  return Json{{"name", history.name},         {"runs", std::move(runs)},
+              {"injected", history.injected}, {"series", std::move(series)},
+              {"totals", std::move(totals)},  {"node_totals", node_totals_json(history.totals)}};
 }
 
 History history_from(const Json& json) {
@@ -320,6 +320,7 @@ History history_from(const Json& json) {
     for (const auto& t : json.value("totals", Json::array()))  // absent before 0.2.0
       out.totals.push_back({t.at("metric"), t.at("case_key"), number_from(t.at("base")),
                             number_from(t.at("threshold")), t.at("runs"), t.at("since")});
+    add_node_totals(out.totals, json.value("node_totals", Json::array()));  // absent before, too
     return out;
   } catch (const Json::exception&) {
     damaged();

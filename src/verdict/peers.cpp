@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "measure/statistics.hpp"
@@ -44,10 +45,7 @@ class Peers {
 
   void judge() {
     mark_references();
-    const Candidates candidates = candidates_of(j_, screening_);
-    const auto& named = candidates.named;
-    candidates_ = named.size() + candidates.beside.size();
-    for (const Suspect* s : named) named_.insert(s);
+    candidates_ = candidates_of(j_, screening_).named.size();
     const auto unsuspected = split_unsuspected();
     const std::size_t splits = j_.found.size();
     Screening beside;
@@ -142,11 +140,11 @@ class Peers {
     return it->second;
   }
 
-  /// Correlated metrics of one suite tell one story: the metric that was measured again, else the worst.
+  /// Correlated metrics of one suite tell one story, led by the worst, which is measured again first.
   struct Story {
     const Suspect* lead = nullptr;
-    std::vector<const Suspect*> candidates;
-    std::size_t metrics = 0;
+    std::vector<const Suspect*> told;  ///< that are more than a note if no retest refutes them
+    std::size_t metrics = 0, candidates = 0;
     double p = 1;
   };
 
@@ -157,25 +155,26 @@ class Peers {
       auto& story = found[{row_of(s).entity, population(s).series->suite}];
       ++story.metrics;
       story.p = std::min(story.p, s.p);
-      if (s.candidate) story.candidates.push_back(&s);
+      story.candidates += s.candidate ? 1 : 0;
+      if (s.candidate || s.warn) story.told.push_back(&s);
       const auto key = [&](const Suspect& x) {
-        return std::tuple(named_.contains(&x), x.sure, x.candidate, !x.note, x.siblings == 0,
-                          rank_of(screening_, x));
+        return std::tuple(x.sure, x.candidate, !x.note, x.siblings == 0, rank_of(screening_, x));
       };
       if (story.lead == nullptr || key(s) > key(*story.lead)) story.lead = &s;
     }
     return found;
   }
 
-  /// By its lead. Where the retest refuted that, another metric that may be measured again can say worse.
+  /// By its lead. Where the retest refuted that, another metric can say worse; the error that the part may
+  /// have is divided among its candidates then.
   PeerFinding judged(const Story& story) {
     const auto weight = [](const PeerFinding& f) { return f.fail ? 2 : is_note(f) ? 0 : 1; };
-    PeerFinding worst = judged(story.lead, story.metrics, story.p);
+    PeerFinding worst = judged(story.lead, story.metrics, story.p, candidates_);
     if (!worst.retest.refuted) return worst;
-    for (const Suspect* s : story.candidates) {
+    for (const Suspect* s : story.told) {
       if (worst.fail) break;
       if (s == story.lead) continue;
-      PeerFinding f = judged(s, story.metrics, story.p);
+      PeerFinding f = judged(s, story.metrics - 1, s->p, candidates_ * story.candidates);
       if (weight(f) > weight(worst)) worst = std::move(f);
     }
     return worst;
@@ -307,7 +306,7 @@ class Peers {
     });
   }
 
-  PeerFinding judged(const Suspect* s, std::size_t metrics, double p) {
+  PeerFinding judged(const Suspect* s, std::size_t metrics, double p, std::size_t candidates) {
     PeerFinding f;
     f.population = &population(*s);
     f.member = s->member;
@@ -316,7 +315,7 @@ class Peers {
     f.p = p;
     const auto entity = row_of(*s).entity;
     f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock,
-                            suspected_rows(screening_, s->population), candidates_);
+                            suspected_rows(screening_, s->population), candidates);
     const Population& p_of = *f.population;
     const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
       return p_of.reference(s->member) - log_rate(value, p_of.series->better) > log_deficit(s->delta);
@@ -353,9 +352,8 @@ class Peers {
   Screening screening_;
   std::map<std::pair<std::size_t, double>, double> usual_shares_;
   std::size_t tests_ = 0;  ///< parts times metrics
-  std::set<const Suspect*> named_;
   std::map<std::size_t, std::vector<RetestCase>> retests_;
-  std::size_t candidates_ = 0;
+  std::size_t candidates_ = 0;       ///< parts that may be measured again
   std::vector<std::size_t> joined_;  ///< by population: an earlier one of the same story, or itself
 };
 
@@ -364,20 +362,26 @@ class Peers {
 void judge_peers(Judgement& j) {
   const std::size_t before = j.found.size();
   Peers(j).judge();
-  // Parts that are told here need no finding of small populations too, unless it says more than a note.
+  // Parts that are told here need no finding of small populations too, unless that says more.
   const auto key = [](const Found& f) { return std::pair(f.finding.metric, f.finding.name); };
+  const auto grade = [](const Found& f) {
+    if (f.finding.severity == "FAIL") return 3;
+    return f.inconclusive ? 2 : f.finding.severity == "WARN" ? 1 : 0;
+  };
   const auto of_few = [&](const Found& f) {
     return f.finding.reference_kind == "peers" && f.finding.level != "link";
   };
   const auto end = j.found.begin() + static_cast<std::ptrdiff_t>(before);
-  std::set<std::pair<std::string, std::string>> warned, told;
+  std::map<std::pair<std::string, std::string>, int> said;
+  std::set<std::pair<std::string, std::string>> told;
   std::for_each(j.found.begin(), end, [&](const Found& f) {
-    if (of_few(f) && f.finding.severity != "INFO") warned.insert(key(f));
+    if (of_few(f)) said[key(f)] = std::max(said[key(f)], grade(f));
   });
-  j.found.erase(
-      std::remove_if(end, j.found.end(),
-                     [&](const Found& f) { return f.finding.severity == "INFO" && warned.contains(key(f)); }),
-      j.found.end());
+  const auto says_less = [&](const Found& f) {
+    const auto at = said.find(key(f));
+    return at != said.end() && grade(f) < at->second;
+  };
+  j.found.erase(std::remove_if(end, j.found.end(), says_less), j.found.end());
   for (std::size_t i = before; i < j.found.size(); ++i) told.insert(key(j.found[i]));
   j.found.erase(std::remove_if(j.found.begin(), j.found.begin() + static_cast<std::ptrdiff_t>(before),
                                [&](const Found& f) { return of_few(f) && told.contains(key(f)); }),

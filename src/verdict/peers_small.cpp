@@ -100,7 +100,7 @@ void report(Judgement& j, const Slow& slow, std::size_t others) {
   j.add(std::move(f), rows_of(row), slow.open);
 }
 
-/// Warns of what has few samples in each of several cases that agree.
+/// Warns of what has few samples in each of several cases that agree, as of what has enough in one.
 void raise_what_sizes_agree_on(const Judgement& j, std::vector<Slow>& found) {
   using Alike = std::tuple<std::int32_t, std::string, std::string>;  // entity, suite, metric
   std::map<Alike, std::vector<Slow*>> groups;
@@ -122,13 +122,15 @@ void raise_what_sizes_agree_on(const Judgement& j, std::vector<Slow>& found) {
     }
     const auto agree = agreeing(cases);
     for (std::size_t i = 0; i < slow.size(); ++i)
-      if (agree[i]) slow[i]->warn = true;
+      if (agree[i]) {
+        slow[i]->open = slow[i]->open || (slow[i]->would && slow[i]->deficit > constants::peers_open_deficit);
+        slow[i]->warn = true;
+      }
   }
 }
 
 /// One finding for each part and suite: the worst.
-void report_all(Judgement& j, std::vector<Slow> found) {
-  raise_what_sizes_agree_on(j, found);
+void report_all(Judgement& j, const std::vector<Slow>& found) {
   std::map<std::pair<std::int32_t, std::string>, std::vector<const Slow*>> parts;
   std::vector<const std::vector<const Slow*>*> order;
   for (const auto& slow : found) {
@@ -183,7 +185,6 @@ void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow
   const bool higher = s.better == results::Better::higher;
   const double overall = threshold_of(p, median(p.sorted));
   const bool small = p.sorted.size() < constants::peers_min_population;
-  const std::size_t first = found.size();
   for (std::size_t i = 0; i < p.rows.size(); ++i) {
     const auto& row = *p.rows[i];
     double reference = median_without(p.sorted, i);
@@ -218,7 +219,6 @@ void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow
     const double note = p.shared ? overall : constants::peers_note_deficit;
     if (slow.warn || (deficit > note && (small || p.shared) && !of_faster)) found.push_back(slow);
   }
-  open_without_majority(p, std::span(found).subspan(first));
 }
 
 }  // namespace
@@ -251,12 +251,19 @@ void judge_small_populations(Judgement& j) {
     }
   }
   std::vector<Slow> found;
+  std::vector<std::size_t> ends;  // of what each group has in `found`
   const double spread = spread_of_threes(closest);
   for (auto& [s, p] : all) {
     p.spread = spread;
     judge_group(j, *s, p, found);
+    ends.push_back(found.size());
   }
-  report_all(j, std::move(found));
+  raise_what_sizes_agree_on(j, found);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t first = i == 0 ? 0 : ends[i - 1];
+    open_without_majority(all[i].second, std::span(found).subspan(first, ends[i] - first));
+  }
+  report_all(j, found);
 }
 
 }  // namespace assay::verdict

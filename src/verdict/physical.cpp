@@ -66,31 +66,48 @@ void settle(Judgement& j, const Series& s, std::vector<Below> all, const std::st
   add_below(j, s, std::move(below), rows.size(), population ? 1 : rows.size() + 1, "physical", what);
 }
 
-/// Cores or memory that the launch left out. GPUs that no rank has are no part of what fills the DIMMs.
-bool any_uncovered(const Judgement& j) {
-  return std::any_of(j.results.events.begin(), j.results.events.end(), [](const auto& e) {
-    if (e.finding != "uncovered" || e.kind == "launch-info") return false;
-    const auto host = e.text.find(": ");  // may have any name
-    return e.text.find("GPU", host == std::string::npos ? 0 : host) == std::string::npos;
-  });
+/// Nodes of which the launch left out cores or memory; -1: of all. GPUs that no rank has are no part of what
+/// fills the DIMMs, nor are counters that cannot be read.
+std::set<std::int32_t> partly_used(const Judgement& j) {
+  std::set<std::int32_t> nodes;
+  for (const auto& e : j.results.events) {
+    if (e.finding != "uncovered" || e.kind == "launch-info") continue;
+    const std::int32_t node = j.entities.node(e.entity);
+    const auto host = node < 0 ? std::string::npos : e.text.find(": ");  // may have any name
+    const std::string what = host == std::string::npos ? " " + e.text : e.text.substr(host + 1);
+    const auto says = [&](const char* word) { return what.find(word) != std::string::npos; };
+    if (!says("GPU") && (says(" core") || says(" memory"))) nodes.insert(node);
+  }
+  return nodes;
 }
 
+/// By node: NUMA domains that take a share of its bandwidth, and devices that the run measures.
+struct MemoryUsers {
+  explicit MemoryUsers(const Judgement& j) {
+    // Memory behind a CXL link or of a GPU may be a domain without cores, which takes no share.
+    const Numbers cores = numbers_of(j, "numa", {"pus"});
+    std::set<std::int32_t> known;  // nodes that tell it
+    for (const auto& [domain, pus] : cores) known.insert(j.entities.node(domain));
+    for (std::size_t i = 0; i < j.entities.size(); ++i) {
+      const auto row = static_cast<std::int32_t>(i), node = j.entities.node(row);
+      const std::string& kind = j.results.entities[i].kind;
+      if (kind == "numa" && (!known.contains(node) || cores.contains(row))) ++domains[node];
+      if (kind == "device" && j.entities.takes_part(row)) ++devices[node];
+    }
+  }
+  Numbers domains, devices;
+};
+
 void judge_memory(Judgement& j) {
-  const Numbers bandwidth = numbers_of(j, "node", {results::inventory::memory_bandwidth});
+  Numbers bandwidth = numbers_of(j, "node", {results::inventory::memory_bandwidth});
   // With cores left idle by the launch the controllers cannot be filled, and a floor would name the
   // launch's victim.
-  if (bandwidth.empty() || any_uncovered(j)) return;
-  // Memory behind a CXL link or of a GPU may be a domain without cores, which takes no share.
-  const Numbers cores = numbers_of(j, "numa", {"pus"});
-  Numbers domains, devices;
-  for (std::size_t i = 0; i < j.entities.size(); ++i) {
-    const auto node = j.entities.node(static_cast<std::int32_t>(i));
-    if (j.results.entities[i].kind == "numa" &&
-        (cores.empty() || cores.contains(static_cast<std::int32_t>(i))))
-      ++domains[node];
-    if (j.results.entities[i].kind == "device" && j.entities.takes_part(static_cast<std::int32_t>(i)))
-      ++devices[node];
+  for (const auto node : partly_used(j)) {
+    if (node < 0) return;
+    bandwidth.erase(node);
   }
+  if (bandwidth.empty()) return;
+  MemoryUsers users(j);
   for (auto& s : j.series) {
     if (s.judging.floor != results::Floor::memory_channels || !s.judged) continue;
     std::unordered_map<std::int32_t, Below> sums;  // by numa domain, or by node for devices that ran together
@@ -100,7 +117,7 @@ void judge_memory(Judgement& j) {
       const auto known = bandwidth.find(node);
       if (known == bandwidth.end()) continue;
       const bool numa = s.kind == "numa";
-      const double share = numa ? known->second / domains[node] : known->second;
+      const double share = numa ? known->second / users.domains[node] : known->second;
       auto& b = sums[numa ? row.entity : node];
       b.row = &row;
       b.entity = numa ? row.entity : node;
@@ -113,7 +130,7 @@ void judge_memory(Judgement& j) {
     }
     std::vector<Below> all;
     for (auto& [entity, b] : sums) {
-      if (s.kind == "device" && members[entity] < devices[entity])
+      if (s.kind == "device" && members[entity] < users.devices[entity])
         continue;  // a part of the node is not the node
       all.push_back(b);
     }

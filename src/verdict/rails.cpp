@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "base/units.hpp"
@@ -41,6 +42,33 @@ std::map<int, Rail> rails_in(const Judgement& j, const Series& s) {
   return rails;
 }
 
+/// More than half of the rails are slow beside the fastest: rails may differ by design, so it is a note.
+void note_most_rails(Judgement& j, const Series& s, const std::map<int, Rail>& slow, double best) {
+  const Rail& worst =
+      std::ranges::min_element(slow, {}, [](const auto& r) { return r.second.centre; })->second;
+  auto f = j.about(s, -1, "INFO", "abnormality", "split");
+  f.value = std::exp(worst.centre);
+  f.reference = std::exp(best);
+  f.reference_kind = "peers";
+  f.deficit = -std::expm1(worst.centre - best);
+  f.action = "TRIAGE";
+  std::string numbers;
+  std::size_t groups = 0;
+  for (const auto& [number, rail] : slow) {
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+    groups += rail.rates.size();
+    for (const auto row : rail.devices) f.members.push_back(j.entities.name(row));
+  }
+  f.samples = static_cast<std::int64_t>(groups);
+  f.text = "cluster: rails " + numbers + " (these local ranks of every node) are slow in their groups of " +
+           s.full() + ", the slowest " + format_quantity(*f.value, s.unit) + " against " +
+           format_quantity(*f.reference, s.unit) + " of the fastest rail, deficit " + percent(*f.deficit) +
+           " (n=" + std::to_string(groups) +
+           " groups); they are more than half of the rails, so that a limit or a baseline has to tell which "
+           "side is right";
+  j.add(std::move(f), {});
+}
+
 }  // namespace
 
 results::Finding about_rail(const Judgement& j, const Series& s, const RailClaim& claim,
@@ -65,6 +93,8 @@ results::Finding about_rail(const Judgement& j, const Series& s, const RailClaim
 
 void judge_rails(Judgement& j) {
   std::set<int> told;  // the other sizes say the same
+  // Their pairs may have told it.
+  bool noted = std::ranges::any_of(j.slow_rails, &SlowRail::most);
   for (const auto& s : j.series) {
     if (!s.judged || s.unit != "B/s" || s.stage != "groups" || s.first == nullptr || rails_of(*s.first) < 2)
       continue;
@@ -73,14 +103,16 @@ void judge_rails(Judgement& j) {
     double best = rails.begin()->second.centre;
     for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
     // Rails differ by design (which NIC, how near to the memory), so it takes much.
-    const auto slow = [&](const Rail& rail) {
-      return best - rail.centre >= -std::log1p(-constants::peers_small_deficit);
-    };
-    const auto count =
-        std::count_if(rails.begin(), rails.end(), [&](const auto& r) { return slow(r.second); });
-    if (2 * static_cast<std::size_t>(count) > rails.size()) continue;
-    for (const auto& [number, rail] : rails) {
-      if (!slow(rail) || !told.insert(number).second) continue;
+    std::map<int, Rail> slow;
+    for (const auto& [number, rail] : rails)
+      if (best - rail.centre >= -std::log1p(-constants::peers_small_deficit)) slow.emplace(number, rail);
+    if (2 * slow.size() > rails.size()) {
+      if (!noted) note_most_rails(j, s, slow, best);
+      noted = true;
+      continue;
+    }
+    for (const auto& [number, rail] : slow) {
+      if (!told.insert(number).second) continue;
       const RailClaim claim{"WARN",
                             number,
                             std::exp(rail.centre),

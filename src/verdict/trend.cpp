@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 
+#include "base/random.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 
@@ -44,12 +46,32 @@ std::optional<TrendChange> step_of(const std::vector<Value>& values) {
   return best;
 }
 
+struct PartLine {
+  std::string name;
+  std::vector<Value> values;
+};
+
 struct Gathered {
   TrendMetric trend;
-  std::vector<Value> fleet;
-  std::map<std::string, std::pair<std::string, std::vector<Value>>>
-      parts;  ///< by kind and id: name, values without the fleet's
+  std::map<std::string, PartLine> parts;    ///< by identity
+  std::map<std::string, PartLine> senders;  ///< of links, which are drawn anew in each run: their nodes
 };
+
+/// Ranks that share a value with others are a part of their own: the same operation is one of the same ranks.
+/// Groups are drawn at random.
+std::vector<std::string> identities_of(const Snapshot& run, const SnapshotSeries& s) {
+  std::vector<std::string> ids;
+  std::map<std::int32_t, std::uint64_t> ranks;  // by node: all ranks that share its value, in any order
+  const bool shared = s.shared && (s.by_node || s.stage != "groups");
+  const auto node_of = [&](std::int32_t row) { return s.by_node ? run.part(row).node : -1; };
+  for (const auto row : s.rows->part) {
+    ids.push_back(run.part(row).kind + '\n' + run.part(row).id);
+    if (shared) ranks[node_of(row)] += hash_text(ids.back());
+  }
+  for (std::size_t i = 0; shared && i < ids.size(); ++i)
+    ids[i] += '\n' + std::to_string(ranks[node_of(s.rows->part[i])]);
+  return ids;
+}
 
 void add_run(Gathered& g, const Snapshot& run, const SnapshotSeries& s, std::size_t index) {
   std::vector<double> rates(s.log_rate.begin(), s.log_rate.end());
@@ -58,14 +80,66 @@ void add_run(Gathered& g, const Snapshot& run, const SnapshotSeries& s, std::siz
   const double low = value_of(slow, s.higher_is_better), high = value_of(fast, s.higher_is_better);
   g.trend.points.push_back(
       {index, std::min(low, high), value_of(centre, s.higher_is_better), std::max(low, high), rates.size()});
-  g.fleet.push_back({index, centre});
+  const auto ids = identities_of(run, s);
+  std::map<std::int32_t, std::vector<double>> sent;  // by node
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const Part& part = run.part(s.rows->part[i]);
-    auto& own = g.parts[part.kind + '\n' + part.id];
-    own.first = part.name;
-    if (own.second.empty() || own.second.back().run != index)
-      own.second.push_back({index, rates[i] - centre});
+    PartLine& own = g.parts[ids[i]];
+    own.name = part.name;
+    if (own.values.empty() || own.values.back().run != index) own.values.push_back({index, rates[i]});
+    if (part.kind == "link") sent[part.node].push_back(rates[i]);
   }
+  for (const auto& [node, of] : sent) g.senders[run.part(node).id].values.push_back({index, median(of)});
+}
+
+/// By run, what all parts together are above their own levels, with the levels that make both fit (Tukey
+/// 1977: median polish). Parts of one run say nothing.
+std::vector<double> fleet_of(const std::map<std::string, PartLine>& parts, std::size_t runs) {
+  constexpr int most_rounds = 30;
+  constexpr double small = 1e-4;
+  std::vector<double> fleet(runs, 0.0);
+  for (int round = 0; round < most_rounds; ++round) {
+    std::vector<std::vector<double>> off(runs);
+    for (const auto& [id, part] : parts) {
+      if (part.values.size() < 2) continue;
+      std::vector<double> own;
+      for (const Value& v : part.values) own.push_back(v.log_rate - fleet[v.run]);
+      const double level = median(own);
+      for (const Value& v : part.values) off[v.run].push_back(v.log_rate - level);
+    }
+    double moved = 0;
+    for (std::size_t r = 0; r < runs; ++r) {
+      if (off[r].empty()) continue;
+      const double now = median(off[r]);
+      moved = std::max(moved, std::abs(now - fleet[r]));
+      fleet[r] = now;
+    }
+    if (moved < small) break;
+  }
+  return fleet;
+}
+
+/// Steps of the parts less those of the fleet, the largest first, and the fleet's own.
+void find_changes(Gathered& g, std::size_t runs) {
+  auto& changes = g.trend.changes;
+  const auto tell = [&](const std::string& name, const std::vector<Value>& values) {
+    if (auto step = step_of(values)) {
+      step->name = name;
+      changes.push_back(*step);
+    }
+  };
+  const auto fleet = fleet_of(g.senders.empty() ? g.parts : g.senders, runs);
+  for (const auto& [id, part] : g.parts) {
+    std::vector<Value> own = part.values;
+    for (Value& v : own) v.log_rate -= fleet[v.run];
+    if (g.parts.size() > 1) tell(part.name, own);
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.change) > std::abs(b.change); });
+  if (changes.size() > changes_told) changes.resize(changes_told);
+  std::vector<Value> all;
+  for (const auto& point : g.trend.points) all.push_back({point.run, fleet[point.run]});
+  tell("fleet", all);
 }
 
 }  // namespace
@@ -89,18 +163,7 @@ std::vector<TrendMetric> trend_of(const std::vector<Snapshot>& runs) {
   std::vector<TrendMetric> out;
   for (Gathered& g : all) {
     if (g.trend.points.size() < 2) continue;
-    const auto tell = [&](const std::string& name, const std::vector<Value>& values) {
-      if (auto step = step_of(values)) {
-        step->name = name;
-        g.trend.changes.push_back(*step);
-      }
-    };
-    for (const auto& [key, part] : g.parts)
-      if (g.parts.size() > 1) tell(part.first, part.second);
-    std::stable_sort(g.trend.changes.begin(), g.trend.changes.end(),
-                     [](const auto& a, const auto& b) { return std::abs(a.change) > std::abs(b.change); });
-    if (g.trend.changes.size() > changes_told) g.trend.changes.resize(changes_told);
-    tell("fleet", g.fleet);
+    find_changes(g, runs.size());
     out.push_back(std::move(g.trend));
   }
   return out;

@@ -20,7 +20,7 @@ struct TrendPoint {
 
 /// A step in a line of values: before it one median, from it on another.
 struct TrendChange {
-  std::string name;                   ///< of the part; "fleet" for the median of all
+  std::string name;                   ///< of the part; "fleet" for what all parts did
   std::size_t run = 0;                ///< first run after the step
   double change = 0;                  ///< of the rate, as a fraction: below 0 is slower
   std::size_t before = 0, after = 0;  ///< runs on either side
@@ -34,7 +34,8 @@ struct TrendMetric {
 
 /// Pure. Metrics that at least two runs have; a step is reported from 2 % on if it is more than 6 robust
 /// deviations of the values around their two medians, with three runs before and two after it. Steps of parts
-/// are those that the fleet did not take.
+/// are those that the fleet did not take. A part is compared with itself only: who takes part in a run is no
+/// step of the fleet, nor of the others. Ranks of a collective are the same part among the same ranks only.
 std::vector<TrendMetric> trend_of(const std::vector<Snapshot>& runs);
 
 }  // namespace assay::verdict

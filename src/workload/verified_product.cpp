@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "kernels/digest.hpp"
+
 namespace assay::workload {
 
 ProductLayout make_product_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes,
@@ -50,6 +52,7 @@ VerifiedProduct::VerifiedProduct(Device& device, NumType type, const GemmShape& 
     : device_(device),
       type_(type),
       product_(plain_product(type, shape)),
+      poison_step_(kernels::poison_step(shape.n * element_bytes())),
       layout_(layout),
       base_(base),
       hooks_(std::move(hooks)),
@@ -76,7 +79,9 @@ void VerifiedProduct::queue(std::uint64_t repetitions) {
   }
 }
 
-void VerifiedProduct::poison(std::size_t slot) { device_.poison(c(slot), layout_.result_bytes); }
+void VerifiedProduct::poison(std::size_t slot) {
+  device_.poison(c(slot), layout_.result_bytes, poison_step_);
+}
 
 void VerifiedProduct::check() {
   std::vector<std::size_t> slots;

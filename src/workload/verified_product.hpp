@@ -28,9 +28,10 @@ struct ProductLayout {
   std::size_t c(std::size_t slot) const noexcept { return (2 * inputs + slot) * stride; }
 };
 
-/// The layout for matrices of one product that rotates through more than `cache_bytes` and fits
-/// `limit_bytes`: as many pairs and results as that takes (2 to 8), else one pair and two results. `bytes()`
-/// exceeds the limit if even that does not fit.
+/// The layout for matrices of one product that fits `limit_bytes`: as many pairs and results as exceed twice
+/// `cache_bytes`, but 2 to 8, else one pair and two results. Eight that are smaller stay in the cache in
+/// part: more of them would take longer to fill and to multiply once each than a short series lasts.
+/// `bytes()` exceeds the limit if even one pair does not fit.
 ProductLayout make_product_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes,
                                   std::uint64_t limit_bytes, Output output = Output::native);
 
@@ -87,6 +88,7 @@ class VerifiedProduct {
   Device& device_;
   NumType type_;
   Matmul product_;
+  std::size_t poison_step_;  ///< of the rows of C
   ProductLayout layout_;
   std::byte* base_;
   Hooks hooks_;

@@ -65,6 +65,7 @@ bool has_isolated(Level level, std::size_t bytes) {
 }
 
 std::size_t slots_for(std::size_t slot_bytes, std::uint64_t memory_bytes) {
+  if (slot_bytes > memory_bytes) return 0;  // several of that may be more than 2^64 bytes
   for (const std::size_t slots :
        {std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}})
     if (slots * slot_bytes <= memory_bytes && (slots == 1 || slots * slot_bytes <= arena_limit)) return slots;

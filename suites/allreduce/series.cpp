@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "measure/sizing.hpp"
+#include "suite/together.hpp"
 
 namespace assay::allreduce {
 
@@ -67,7 +68,7 @@ CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPla
     for (std::uint64_t done = 0; done < k; done += most) collective.run(std::min(most, k - done));
   };
   operation.verify = [&](std::size_t) { collective.verify(); };
-  operation.agree = [&](bool stop) { return comm.max(stop ? 1.0 : 0.0) > 0; };
+  operation.agree = [&](const SampleVote& mine) { return agreed(comm, mine); };
   operation.agree_k = [&](std::uint64_t k) {
     warm = true;
     return k;

@@ -35,9 +35,8 @@ struct Probe {
 Probe probe(Communicator& comm, std::size_t bytes, double share_s,
             const std::function<std::unique_ptr<Collective>(std::size_t)>& make);
 
-/// Collective over `comm`: warm-up, then samples until the plan's criterion, count or time says stop on any
-/// rank.
-/// `clock` is null but where a clock is wrong on purpose.
+/// Collective over `comm`: warm-up, then samples until the median is precise on all ranks, or the plan's
+/// count or time says stop on any. `clock` is null but where a clock is wrong on purpose.
 CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPlan plan, bool arrivals,
                          const ClockReading& clock = {});
 

@@ -152,6 +152,7 @@ class Planner {
     if (m.has(Component::memory)) m.memory_bytes = memory_for(m);
     c.bytes = m.arena_bytes();
     c.seconds = c.min_seconds = m.duration_s;
+    c.retest_seconds = std::min(m.duration_s, most_retest_s);
     // Filling and checking all of the memory; products that warm up; data of the sums.
     c.overhead_seconds = 1 + 2 * static_cast<double>(m.memory_bytes) / fill_rate(input_.topology);
     c.parameters = {{"mode", "together"},           {"parts", fmt::format("{}", fmt::join(names, ","))},
@@ -219,7 +220,7 @@ class Planner {
     c.bytes = bytes();
     if (c.bytes > input_.memory_per_rank_bytes)
       c.not_applicable = too_little_memory(c.bytes, input_.memory_per_rank_bytes);
-    c.seconds = c.min_seconds = train.pulses * train.period_s;
+    c.seconds = c.min_seconds = c.retest_seconds = train.pulses * train.period_s;
     c.overhead_seconds = 1;
     c.parameters = {{"mode", "together"},
                     {"dtype", to_string(type_)},
@@ -363,8 +364,8 @@ std::vector<OptionSpec> burn_options() {
   specs[8] = {"burn.memory",
               OptionKind::bytes,
               "",
-              "memory under test, per rank; by level if not given (64 MiB, 256 MiB, 4 GiB, then all of the "
-              "plan's memory)",
+              "memory under test, per rank; by level if not given (64 MiB, 256 MiB, 4 GiB, then all that the "
+              "run may use, see --memory.fraction)",
               {},
               "SIZE"};
   specs[7] = {"burn.pulse-nodes",

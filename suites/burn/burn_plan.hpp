@@ -24,6 +24,10 @@ const char* unit_of(Component part) noexcept;
 /// Sums whose inputs and results are kept at the same time.
 inline constexpr std::size_t links_slots = 4;
 
+/// Cap on the time of a retest. It measures a suspected part again under the same load, which takes as many
+/// windows as are asked for and no second soak.
+inline constexpr double most_retest_s = 60;
+
 /// A case as its parameters describe it.
 struct Mixed {
   std::vector<Component> parts;

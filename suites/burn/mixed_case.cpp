@@ -174,12 +174,9 @@ class MixedRun {
         host_recorder_(context, context.entities.node(context.topology.me().node)),
         power_(context, 0.1) {
     m_.fill_rate = fill_rate(context.topology);
-    // A suspected part is measured again under the same load, which takes as many windows as are asked
-    // for and no second soak.
-    constexpr double again_s = 60;
-    if (context.retest == nullptr || m_.duration_s <= again_s) return;
-    m_.duration_s = again_s;
-    m_.ramp_s = std::min(m_.ramp_s, again_s / 10);
+    if (context.retest == nullptr || m_.duration_s <= most_retest_s) return;
+    m_.duration_s = most_retest_s;
+    m_.ramp_s = std::min(m_.ramp_s, most_retest_s / 10);
   }
 
   void run() {

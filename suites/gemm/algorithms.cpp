@@ -80,6 +80,7 @@ const std::vector<GemmShape>& shapes_to_search() {
 Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world,
                const std::function<bool()>& go_on) {
   Choices choices;
+  if (!device.has_own_memory()) return choices;  // nothing to try
   for (const Case& c : cases) {
     if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0 ||
         work_from(c).output == Output::exact)

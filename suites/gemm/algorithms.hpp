@@ -20,10 +20,9 @@ struct Choice {
 };
 using Choices = std::map<std::string, Choice>;  ///< by case name
 
-/// Collective over `world`. Lacks, on all ranks, the cases for which rank 0 found nothing, all of them where
-/// the device's library chooses by itself. The cases' shapes are those
-/// of their parameters. Exact passes are left out: their results do not depend on the algorithm. For `go_on`
-/// see Suite::prepare.
+/// Collective over `world`. Lacks, on all ranks, the cases for which rank 0 found nothing; all of them on
+/// hosts, whose libraries choose by themselves. The cases' shapes are those of their parameters. Exact passes
+/// are left out: their results do not depend on the algorithm. For `go_on` see Suite::prepare.
 Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world,
                const std::function<bool()>& go_on);
 

@@ -230,9 +230,13 @@ class Planner {
     Case c = make(type, n, true, "sustained-n" + std::to_string(n));
     c.operation = "sustained";
     const workload::ProductLayout layout = place(c, type, {n, n, n}, profile_.cache_bytes);
+    const double likely_s = single_s(type, n) / Profile::optimism;
     c.seconds = level_.sustained_s;
-    c.min_seconds = std::min(level_.sustained_s, std::max(10.0, 7 * single_s(type, n) / Profile::optimism));
-    c.overhead_seconds = setup_s(layout) + 0.5;
+    c.min_seconds = std::min(level_.sustained_s, std::max(10.0, 7 * likely_s));
+    // What has shown in minutes shows again in a part of them; retests of a soak have little time.
+    c.retest_seconds = std::max({60.0, input_.config.budget_s() / 30, c.min_seconds});
+    // The rate is learnt from four products, or from a long one.
+    c.overhead_seconds = setup_s(layout) + 0.5 + (likely_s < long_product_s ? 4 : 1) * likely_s;
     c.required = false;
     c.parameters["distribution"] = "uniform[-1,1)";
     c.parameters["layout"] = plain_product(type, {}).transpose_b ? "row-major C=AB^T" : "row-major C=AB";

@@ -32,6 +32,10 @@ NumType type_from(const std::string& text);
 /// a two-thousandth of this much work.
 inline constexpr double hidden_s = 20e-3;
 
+/// A product that takes so long tells its rate at the first time: what that one starts or loads hardly
+/// counts.
+inline constexpr double long_product_s = 1;
+
 /// Seconds of fma_peak that a case spends on its own peak.
 double peak_seconds(Level level) noexcept;
 

@@ -31,12 +31,15 @@ class TimedGemm {
         product_(context.device, work.type, shape, layout, reserved(layout, context), context.inputs(),
                  hooks()) {}
 
-  /// FLOP/s of the few that are needed to know how many fit a time.
+  /// FLOP/s of the few that are needed to know how many fit a time: on a host of the first alone where that
+  /// is long. The first one of a GPU loads the kernel too, which can take longer than the product.
   double first_rate() {
     constexpr std::uint64_t few = 3;
-    repeat(1);
+    const double first_s = single_s();
+    if (!context_.device.has_streams() && first_s >= long_product_s) return product_.flops() / first_s;
     const double begin = now_s();
     repeat(few);
+    context_.count_batch();
     return static_cast<double>(few) * product_.flops() / (now_s() - begin);
   }
   /// Of one product, with the delay of an injected fault.
@@ -48,12 +51,12 @@ class TimedGemm {
     return now_s() - begin;
   }
   double flops() const noexcept { return product_.flops(); }
-  /// Of all inputs, unless those that the series did not reach take longer than `most_s`.
-  std::uint64_t digest(double most_s) {
+  /// Of all inputs, unless those that the series did not reach take longer than `most_s` at `product_s` each.
+  std::uint64_t digest(double most_s, double product_s) {
     const double end_s = now_s() + most_s;
     const auto all = product_.digest([&] {
       context_.count_batch();
-      return now_s() < end_s;
+      return now_s() + product_s < end_s;
     });
     if (!all)
       context_.record.event("gemm-cut-short", "no digest: time ran out before all input sets were used",
@@ -112,6 +115,12 @@ class TimedGemm {
   std::vector<double> clocks_;
 };
 
+/// What a product may take, see fitted_size: a case with one product ends before it is late, which is at four
+/// times its time. A sustained series takes another one to learn the rate.
+double product_share_s(const GemmWork& work, const Case& c) {
+  return (work.sustained_s > 0 ? 1.5 : 3.0) / size_patience * c.seconds;
+}
+
 /// The shape that a device as slow as a probe shows gets through in its share of the time. Tuned shapes are
 /// of GPUs, of which one product takes a fraction of a second at a hundredth of their speed.
 GemmShape fitted_shape(const GemmWork& work, const Case& c, Context& context) {
@@ -124,7 +133,7 @@ GemmShape fitted_shape(const GemmWork& work, const Case& c, Context& context) {
   double least_s = std::numeric_limits<double>::infinity();
   for (int tries = 0; tries < 3; ++tries) {
     least_s = std::min(least_s, probe.single_s());
-    fitted = fitted_size(n, least_s, c.seconds);
+    fitted = fitted_size(n, least_s, product_share_s(work, c));
     if (fitted == n) return work.shape();
   }
   context.record.event(
@@ -182,7 +191,8 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, const Product& prod
   if (context.device.has_streams()) add_bound_share(row, "throughput", product.bound);
   if (context.device.measures_clock()) row.values["clock"] = gemm.clocks();
   // Of a smaller product there is nothing to compare it with.
-  row.integers["digest"] = {product.whole ? gemm.digest(product.digest_s) : results::no_digest};
+  const double product_s = median(series.seconds) / static_cast<double>(series.repetitions);
+  row.integers["digest"] = {product.whole ? gemm.digest(product.digest_s, product_s) : results::no_digest};
   row.integers["size"] = {product.size};
   context.tell_arithmetic(row);
   row.integers["repetitions"] = {series.repetitions};
@@ -254,7 +264,7 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
   SamplingPlan plan;
   const double setup_begin = now_s();
   together.guarded([&] {
-    if (choice == nullptr && work.sustained_s <= 0) shape = fitted_shape(work, c, context);
+    if (choice == nullptr) shape = fitted_shape(work, c, context);
     workload::ProductLayout layout = workload::make_product_layout(
         work.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
     if (c.parameters.contains("batch_flop"))

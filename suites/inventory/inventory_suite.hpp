@@ -11,7 +11,7 @@ class InventorySuite : public Suite {
  public:
   std::string_view name() const noexcept override { return "inventory"; }
   std::string_view summary() const noexcept override {
-    return "what every node is made of: CPUs, memory, NICs, links, settings";
+    return "hardware and settings of every node: CPUs, memory, NICs, links";
   }
   std::vector<OptionSpec> options() const override { return {}; }
   std::vector<results::MetricSpec> metrics() const override;

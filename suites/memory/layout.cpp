@@ -61,8 +61,12 @@ std::uint64_t node_need(const Topology& topology, int index, bool together) {
 
 std::uint64_t probe_bytes(std::uint64_t region) noexcept { return region / 128 * 8; }
 
-double sweeps_share_s(double planned_s, double left_s, double pauses_s) noexcept {
-  return std::min(share_factor * planned_s - pauses_s, 0.5 * (left_s - pauses_s));
+double sweeps_share_s(double planned_s, double left_s, double late_s, double pauses_s) noexcept {
+  return std::min({share_factor * planned_s - pauses_s, 0.5 * (left_s - pauses_s), 0.75 * late_s - pauses_s});
+}
+
+double time_until_late_s(std::size_t chunks, double deadline_s) noexcept {
+  return chunks > 1 ? std::numeric_limits<double>::infinity() : deadline_s;
 }
 
 std::uint64_t fitted_steps(std::uint64_t most, double step_s, double share_s) noexcept {

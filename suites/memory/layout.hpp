@@ -59,8 +59,12 @@ std::uint64_t probe_bytes(std::uint64_t region) noexcept;
 /// A pattern may take so many times what was planned, where a machine is slower.
 inline constexpr double share_factor = 6;
 /// What a pattern planned for `planned_s`, pauses included, may take for its sweeps: no more than half of
-/// what the pauses leave of the `left_s` until its end.
-double sweeps_share_s(double planned_s, double left_s, double pauses_s) noexcept;
+/// what the pauses leave of the `left_s` until its end, and so little that it ends before it is late, which
+/// is in `late_s`. A fourth of that is for its own bandwidth, and for sweeps slower than the first one.
+double sweeps_share_s(double planned_s, double left_s, double late_s, double pauses_s) noexcept;
+/// The time until a pattern is taken for hung, `deadline_s` where its region is one chunk. Each of several
+/// chunks is counted as progress: such a pattern may be late.
+double time_until_late_s(std::size_t chunks, double deadline_s) noexcept;
 
 /// Dependent loads of a repetition: `most`, or the largest half, quarter, ... of them that takes `share_s` at
 /// `step_s` each; at least a 64th.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.hpp"
 #include "kernels/pattern.hpp"
 #include "suites/memory/gpu_plan.hpp"
 #include "suites/memory/layout.hpp"
@@ -54,11 +53,6 @@ class Planner {
     if (options.has("memory.ops")) level_.ops = options.list("memory.ops");
     if (options.has("memory.patterns")) level_.patterns = options.list("memory.patterns");
     if (options.has("memory.retention")) level_.retention_s = options.number("memory.retention");
-    if (options.has("memory.fraction")) {
-      const double fraction = options.number("memory.fraction");
-      if (!(fraction > 0 && fraction <= 0.95))
-        throw_usage("--memory.fraction: must be above 0 and at most 0.95");
-    }
     std::vector<std::string> modes = {"together", "alone"};
     if (options.has("memory.modes")) modes = options.list("memory.modes");
     for (const auto& mode : modes) (mode == "alone" ? alone_ : together_) = true;
@@ -249,7 +243,8 @@ std::vector<OptionSpec> MemorySuite::options() const {
       {"memory.fraction",
        OptionKind::number,
        "",
-       "share of the free memory for buffers; by level if not given (0.5, extended 0.9)",
+       "share of the free memory for buffers of all suites; by level if not given (0.5, extended and soak "
+       "0.9)",
        {},
        "F",
        false,
@@ -281,6 +276,7 @@ std::vector<OptionSpec> MemorySuite::options() const {
        false,
        false},
   };
+  specs[0].range = Range{1e-3, 0.95};  // the plan of any suite reads it
   specs[1].alone = "none";
   return specs;
 }

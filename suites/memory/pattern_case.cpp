@@ -91,6 +91,8 @@ class PatternRun {
         seconds_(c.seconds) {
     for (const Sweep& s : pattern.sweeps) verifying_ += s.verify ? 1 : 0;
     chunks_ = chunk_count(context.device.has_own_memory(), c.bytes, pattern.sweeps.size());
+    const double now = now_s();
+    late_at_s_ = now + time_until_late_s(chunks_, c.deadline_s > 0 ? c.deadline_s : context.deadline_s - now);
     context.record.parameter("chunks", chunks_);
   }
 
@@ -109,7 +111,7 @@ class PatternRun {
     std::size_t done = 0;
     for (; done < pattern_.sweeps.size(); ++done) {
       const Sweep& s = pattern_.sweeps[done];
-      if (together_.any(now_s() + s.pause_s + longest_s_ > context_.end_s)) break;
+      if (together_.any(now_s() + s.pause_s + longest_s_ > std::min(context_.end_s, late_at_s_))) break;
       if (s.pause_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(s.pause_s));
       context_.record.add_time(0, 0, s.pause_s);  // the pause is what retention checks
       context_.node.barrier();
@@ -150,7 +152,8 @@ class PatternRun {
       context_.apply_injected_delay(begin, 1, true);
       context_.count_batch();
       least_s = std::min(least_s, now_s() - begin);
-      const double share_s = sweeps_share_s(seconds_, context_.end_s - now_s(), pauses_s);
+      const double now = now_s();
+      const double share_s = sweeps_share_s(seconds_, context_.end_s - now, late_at_s_ - now, pauses_s);
       bytes_ =
           fitted_region(planned_, static_cast<double>(part) / least_s, pattern_.bytes_per_byte(), share_s);
       if (bytes_ == planned_) return;
@@ -246,7 +249,8 @@ class PatternRun {
   const OwnBandwidth& earlier_;
   Together together_;
   std::uint64_t bytes_, planned_;
-  double seconds_;  ///< planned
+  double seconds_;        ///< planned
+  double late_at_s_ = 0;  ///< a rank without progress, as in a long sweep, is taken for hung from then on
   std::uint64_t* words_ = nullptr;
   double own_ = 0, longest_s_ = 0, timed_s_ = 0;
   static constexpr int most_told = 4;  ///< sweeps of a case whose faults are told as events

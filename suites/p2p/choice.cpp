@@ -65,7 +65,9 @@ std::vector<std::string> wanted_nics(const Config& config, const Topology& topol
   std::vector<std::string> there;
   for (const Rail& rail : rails(topology)) there.push_back(rail.nic);
   if (!asked) return there;
-  const auto wanted = config.options.list("p2p.nics");
+  std::vector<std::string> wanted;  // each once
+  for (const std::string& nic : config.options.list("p2p.nics"))
+    if (std::find(wanted.begin(), wanted.end(), nic) == wanted.end()) wanted.push_back(nic);
   if (wanted == std::vector<std::string>{"none"}) return {};
   if (UcxCommunicator::version().empty()) throw_usage("--p2p.nics: this assay was built without UCX");
   if (wanted == std::vector<std::string>{"all"}) return there;

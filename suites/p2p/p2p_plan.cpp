@@ -74,6 +74,8 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes, double link_rate)
   shape.mode = spec.mode;
   shape.bytes = spec.bytes;
   shape.slots = 0;
+  shape.repetitions = 0;
+  if (shape.slot_bytes() > memory_bytes) return shape;  // several slots of that may be more than 2^64 bytes
   for (const std::size_t slots : {most_rate_messages, std::size_t{20}, std::size_t{10}, std::size_t{5},
                                   std::size_t{2}, std::size_t{1}}) {
     if (slots == most_rate_messages && spec.mode != Mode::rate) continue;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/error.hpp"
@@ -98,6 +99,12 @@ std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept {
   return std::min(asked != 0 ? asked : space.available / 10, space.available - reserve);
 }
 
+std::uint64_t file_allowance(const Space& inodes) noexcept {
+  if (inodes.total == 0) return std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t reserve = reserve_inodes(inodes.total);
+  return inodes.available <= reserve ? 0 : inodes.available - reserve;
+}
+
 Folder::Folder(const std::string& parent, const std::string& run, const std::optional<FileSystem>& expected)
     : parent_path_(parent) {
   parent_ = Descriptor(::open(parent.c_str(), directory_flags));
@@ -135,10 +142,17 @@ std::vector<std::string> Folder::what_stayed() { return std::exchange(stayed(), 
 
 void Folder::vanish() noexcept { ::unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR); }
 
-Space Folder::space() const {
+struct statvfs Folder::file_system_info() const {
   struct statvfs info {};
   if (::fstatvfs(own_.get(), &info) != 0) fail(path_, "ask for space");
-  return space_of(info);
+  return info;
+}
+
+Space Folder::space() const { return space_of(file_system_info()); }
+
+Space Folder::inodes() const {
+  const struct statvfs info = file_system_info();
+  return {info.f_files, info.f_favail};
 }
 
 Descriptor Folder::create(const std::string& name, bool direct, bool unlinked) {

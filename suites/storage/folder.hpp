@@ -3,6 +3,7 @@
 // it stays.
 #pragma once
 
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -36,6 +37,12 @@ class Descriptor {
 /// none. A file system that tells no size may be filled with what was `asked`.
 std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept;
 
+/// How many inodes stay free: a tenth of them.
+constexpr std::uint64_t reserve_inodes(std::uint64_t total) noexcept { return total / 10; }
+/// How many files may be made, never into that reserve. Without limit where a file system tells no number of
+/// inodes (btrfs).
+std::uint64_t file_allowance(const Space& inodes) noexcept;
+
 /// A directory of this process below `parent`, gone with this object. It is made and entered without
 /// following links; files are made in it and never opened where they exist.
 class Folder {
@@ -49,6 +56,7 @@ class Folder {
 
   const std::string& path() const noexcept { return path_; }  ///< for people
   Space space() const;
+  Space inodes() const;  ///< the same of files that can be made; all 0: not told
   /// A new file of this name, for reading and writing; with `unlinked` it vanishes with its last descriptor,
   /// however this process ends. With `direct` it is opened with O_DIRECT, and empty, with errno, where the
   /// file system has none.
@@ -66,6 +74,8 @@ class Folder {
   static std::vector<std::string> what_stayed();
 
  private:
+  struct statvfs file_system_info() const;
+
   std::string parent_path_, name_, path_;
   Descriptor parent_, own_;
 };

@@ -83,6 +83,15 @@ std::uint64_t allowed_bytes(const Context& context, const std::string& where, co
   return bytes;
 }
 
+std::uint64_t allowed_files(const std::string& where, const Space& inodes, int sharers) {
+  const std::uint64_t files = file_allowance(inodes) / static_cast<std::uint64_t>(sharers);
+  if (files > 0) return files;
+  throw Error(ErrorKind::resource,
+              fmt::format("{}: {}: {} of {} inodes are free, {} must stay so: too few for {} rank{}",
+                          host_name(), where, inodes.available, inodes.total, reserve_inodes(inodes.total),
+                          sharers, sharers == 1 ? "" : "s"));
+}
+
 Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers,
                      std::uint64_t least_bytes) {
   const Layout layout = sequential_layout(context.config.level, allowed_bytes(context, where, space, sharers),

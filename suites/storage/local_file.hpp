@@ -42,6 +42,9 @@ std::optional<double> limit_of_rank(const Context& context, int sharers);
 std::uint64_t allowed_bytes(const Context& context, const std::string& where, const Space& space,
                             int sharers);
 
+/// Files that each of `sharers` ranks may have there at a time. Throws Error(resource) where it is none.
+std::uint64_t allowed_files(const std::string& where, const Space& inodes, int sharers);
+
 /// The layout of this level in the space that is there for each of `sharers` ranks. Throws Error(resource)
 /// where it is too little. `least_bytes` of a file, where the level has less.
 Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers,

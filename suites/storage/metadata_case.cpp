@@ -75,9 +75,10 @@ class MetadataCase : GroupCase {
       const std::uint64_t most =
           allowed_bytes(context_, site_.paths[path_], folder_->space(), sharers()) / allocated_bytes;
       files_ = std::clamp<std::uint64_t>(most, 1, files_);
+      keep_inodes();
       if (const auto limit = limit_of_rank(context_, sharers())) pace_.emplace(*limit);
     });
-    files_ = static_cast<std::uint64_t>(group_.min(static_cast<double>(files_)));
+    agree_on_files();
     const auto directories = group_.all_gather_text(folder_ ? folder_->path() : "");
     const auto open = [&](int rank) {
       const std::string& path = directories[static_cast<std::size_t>(one_ ? 0 : rank)];
@@ -89,6 +90,27 @@ class MetadataCase : GroupCase {
       mine_ = open(group_.rank());
       others_ = open(partner_);
     });
+  }
+
+  /// No more files at a time than inodes may be taken.
+  void keep_inodes() {
+    const Space inodes = folder_->inodes();
+    const std::uint64_t planned = files_;
+    files_ = std::min(planned, allowed_files(site_.paths[path_], inodes, sharers()));
+    if (files_ < planned)
+      few_inodes_ = fmt::format("instead of {} files: {} of {} inodes are free", planned, inodes.available,
+                                inodes.total);
+  }
+
+  /// The fewest of any rank. Where inodes limit them, the first rank with so few tells of it.
+  void agree_on_files() {
+    const std::uint64_t mine = files_;
+    files_ = static_cast<std::uint64_t>(group_.min(static_cast<double>(files_)));
+    const bool limits = !few_inodes_.empty() && mine == files_;
+    const double first = group_.min(limits ? group_.rank() : group_.size());
+    if (limits && first == group_.rank())
+      context_.record.event("storage-cut-short",
+                            fmt::format("{}: rounds of {} {}", site_.paths[path_], files_, few_inodes_));
   }
 
   /// As many files as the slowest rank gets through in a round's share of the time, by a round of a few.
@@ -242,6 +264,7 @@ class MetadataCase : GroupCase {
 
   bool one_;
   std::uint64_t files_, verified_ = 0;
+  std::string few_inodes_;  ///< what the event tells of them; empty where there are enough
   int partner_ = 0;
   std::optional<Folder> folder_;
   Descriptor mine_, others_;

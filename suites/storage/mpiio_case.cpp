@@ -140,14 +140,18 @@ class MpiIoCase : GroupCase {
     one(written_, write_evidence_, true, timed);
     if (together_.any(false)) return;
     together_.guarded([&] {
+      // All of it: of collective transfers any node may read any part.
       ::posix_fadvise(own_.get(), 0, 0, POSIX_FADV_DONTNEED);
       std::fill(memory_->words().begin(), memory_->words().end(), 0x5a5a5a5a5a5a5a5aULL);
       shared_->look_at(other);
     });
     group_.barrier();
     together_.guarded([&] {
-      read_evidence_.resident =
-          std::max(read_evidence_.resident, resident_share(own_.get(), 0, layout_.end()).value_or(1.0));
+      // Of collective reads an aggregator on another node may read the records of this rank.
+      const double share =
+          collective_ ? resident_share(own_.get(), 0, shared_->begins_at() + layout_.end()).value_or(1.0)
+                      : resident_blocks(own_.get(), of_rank(other), 0, 1, shared_->begins_at());
+      read_evidence_.resident = std::max(read_evidence_.resident, share);
     });
     group_.barrier();  // all have looked before any reads
     one(read_, read_evidence_, false, timed);
@@ -205,10 +209,15 @@ class MpiIoCase : GroupCase {
     throw e.because("the system itself moves the same bytes");
   }
 
-  template <class F>
-  void each_block(std::uint64_t rank, F&& f) {
+  Layout of_rank(std::uint64_t rank) const {
     Layout of = layout_;
     of.rank = rank;
+    return of;
+  }
+
+  template <class F>
+  void each_block(std::uint64_t rank, F&& f) {
+    const Layout of = of_rank(rank);
     const std::uint64_t words = of.block_bytes / sizeof(std::uint64_t);
     for (std::uint64_t b = 0; b < of.chunk_blocks; ++b)
       f(WordAddress{site_.file(0, path_), generation_, of.offset(0, b) / sizeof(std::uint64_t)},

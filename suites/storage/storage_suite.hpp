@@ -11,7 +11,7 @@ class StorageSuite final : public Suite {
  public:
   std::string_view name() const noexcept override { return "storage"; }
   std::string_view summary() const noexcept override {
-    return "files in the directories of --storage.paths: bandwidth, and every word";
+    return "files in the directories of --storage.paths: bandwidth, every word verified";
   }
   std::vector<OptionSpec> options() const override;
   std::vector<results::MetricSpec> metrics() const override;

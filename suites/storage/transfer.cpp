@@ -62,6 +62,16 @@ void Layout::split(int files) noexcept {
   chunks = bytes / chunk_bytes();
 }
 
+double resident_blocks(int fd, const Layout& layout, std::uint64_t chunk, double unknown,
+                       std::uint64_t begins_at) {
+  double resident = 0;
+  for (std::uint64_t b = 0; b < layout.chunk_blocks; ++b) {
+    const auto share = resident_share(fd, begins_at + layout.offset(chunk, b), layout.block_bytes);
+    resident += std::min(1.0, share.value_or(unknown));  // a block may begin and end within a page
+  }
+  return resident / static_cast<double>(layout.chunk_blocks);
+}
+
 std::uint64_t blocks_of_sample(std::uint64_t planned, double first_s, double block_s, double seconds) {
   return fitted_count(planned, block_s, std::max(seconds + block_s - first_s, seconds / 2));
 }
@@ -215,12 +225,7 @@ double Transfer::evict() {
   ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
   files_answered();
   if (layout_.ranks == 1) return 1 - assay::resident_share(fd_.get(), 0, layout_.end()).value_or(0.0);
-  double resident = 0;  // blocks; a file of all ranks may have terabytes
-  for (std::uint64_t b = 0; b < layout_.chunk_blocks; ++b) {
-    const auto share = assay::resident_share(fd_.get(), layout_.offset(chunk_, b), layout_.block_bytes);
-    resident += std::min(1.0, share.value_or(0.0));  // a block may begin and end within a page
-  }
-  return 1 - resident / static_cast<double>(layout_.chunk_blocks);
+  return 1 - resident_blocks(fd_.get(), layout_, chunk_, 0);
 }
 
 void Transfer::make_requests() {

@@ -52,6 +52,12 @@ struct Layout {
   std::uint64_t end() const noexcept { return file_bytes() * ranks; }
 };
 
+/// The share of a rank's blocks of a chunk that is in the page cache, `unknown` of those of which nothing
+/// tells it. `begins_at`: where the layout's first byte is in the file. A file of all ranks may have
+/// terabytes, of which a node reads a small part: what is resident of the whole of it says little.
+double resident_blocks(int fd, const Layout& layout, std::uint64_t chunk, double unknown,
+                       std::uint64_t begins_at = 0);
+
 /// Blocks of a sample, at most those planned, where the first takes `first_s` and each further one `block_s`:
 /// as many as take `seconds`, or half of them where the first block alone takes that. A little slower storage
 /// has a few blocks less.

@@ -5,11 +5,12 @@
   suites/train/make_bands.py --assay build/assay --preset tiny --steps 200 --every 20
   suites/train/make_bands.py --assay bin/assay --preset small --steps 200 --every 20 --device cuda --type bf16
 
-Every seed is a run of its own of `assay run --suites train --cases train/PRESET-together` on one rank. A larger batch
-stands for more ranks: the mean gradient of n ranks is that of one rank with n times the sequences. At each point the
-regret is the mean of the 10 steps before it. With d the difference of the largest and the least value seen (at least 0.1 nat), the band reaches
-d/2 above the largest and d below the least, because batches beyond those tried learn faster; but never below -0.02, what the noise of
-a regret near zero can be. The seeds are a sample; what a band is to catch (a broken layer, a wrong rate, dead attention) is off by far more.
+Every seed is a run of its own of `assay run --suites train --cases train/PRESET-together` on one rank. A larger batch stands for
+more ranks: the mean gradient of n ranks is that of one rank with n times the sequences. At each point the regret is the mean of
+the 10 steps before it. With d the difference of the largest and the least value seen (at least 0.1 nat), the band reaches d/2
+above the largest and d below the least, because batches beyond those tried learn faster; but never below -0.02, what the noise of
+a regret near zero can be. The largest batch goes into the preset, too: above it the lower end is -0.02. The seeds are a sample;
+what a band is to catch (a broken layer, a wrong rate, dead attention) is off by far more.
 """
 import argparse
 import csv

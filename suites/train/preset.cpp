@@ -30,16 +30,16 @@ constexpr BandPoint small_band[] = {
 };
 
 const Preset host_presets[] = {
-    {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band},
-    {"small", {384, 6, 6, 64, 128}, {64, 1, 8}, 4, 1e-3f, 10, small_band},
+    {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band, 32},
+    {"small", {384, 6, 6, 64, 128}, {64, 1, 8}, 4, 1e-3f, 10, small_band, 16},
 };
 // Layers as wide as those of models that GPUs are bought for, with a vocabulary of their size; the tokens
 // come from fewer, so that a run of minutes learns them. No band: these were not trained often enough to
 // know it.
 const Preset gpu_presets[] = {
-    {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band},
+    {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band, 32},
     {"small", {768, 12, 12, 25600, 1024}, {1024, 1, 8}, 16, 6e-4f, 20, {}},
-    {"slice-7b", {4096, 32, 32, 32768, 2048}, {1024, 1, 8}, 4, 3e-4f, 20, {}, 1},
+    {"slice-7b", {4096, 32, 32, 32768, 2048}, {1024, 1, 8}, 4, 3e-4f, 20, {}, 0, 1},
 };
 
 }  // namespace

@@ -20,6 +20,9 @@ struct BandPoint {
   double lower, upper;
 };
 inline constexpr int band_window = 10;
+/// No healthy run has less, however fast it learns: the entropy of the source, less the noise of a regret
+/// near zero.
+inline constexpr double least_regret = -0.02;
 
 struct Preset {
   std::string_view name;
@@ -29,6 +32,7 @@ struct Preset {
   float rate;                       ///< of AdamW, after a linear warm-up
   int warmup;                       ///< steps
   std::span<const BandPoint> band;  ///< by ascending step; of training in fp32
+  std::size_t band_sequences = 0;   ///< of a step of all ranks: the most that the band was made with
   std::size_t least_layers =
       0;  ///< fewer layers than the model's where memory is short, down to these; 0: never
 
@@ -37,6 +41,11 @@ struct Preset {
   kernels::AdamW rule(int step, int ranks) const noexcept;
   /// The point of the band at `step` (steps done); null where there is none.
   const BandPoint* point_at(int step) const noexcept;
+  /// The lower edge of a point where a step has so many sequences. More than the band was made with learn
+  /// faster than its runs, and are bounded by the entropy alone.
+  double lower_edge(const BandPoint& point, std::size_t sequences) const noexcept {
+    return sequences > band_sequences ? least_regret : point.lower;
+  }
   /// The first step at which the band rejects a model that keeps the regret of an untrained one; 0 if none.
   int judged_from(double untrained_regret) const noexcept;
 };

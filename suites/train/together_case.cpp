@@ -212,23 +212,28 @@ class Together {
     });
   }
 
+  /// Of a step of all ranks.
+  std::size_t sequences() const {
+    return work_.preset.batch * static_cast<std::size_t>(work_.passes * context_.world.size());
+  }
+
   /// Bands are made in fp32, and fewer sequences than theirs learn more slowly.
   bool has_band() const {
-    const std::size_t sequences =
-        work_.preset.batch * static_cast<std::size_t>(work_.passes * context_.world.size());
     return work_.type == NumType::fp32 &&
-           sequences >= preset_named(std::string(work_.preset.name), context_.device.has_own_memory()).batch;
+           sequences() >=
+               preset_named(std::string(work_.preset.name), context_.device.has_own_memory()).batch;
   }
 
   void check_regret(int step) {
     const BandPoint* point = work_.preset.point_at(step + 1);
     if (point == nullptr || !has_band()) return;
-    const double regret = log_.recent_regret(band_window);
-    if (regret >= point->lower && regret <= point->upper) return;
+    const double regret = log_.recent_regret(band_window),
+                 lower = work_.preset.lower_edge(*point, sequences());
+    if (regret >= lower && regret <= point->upper) return;
     context_.record.set_state(
         results::CaseState::fail,
         fmt::format("regret {:.4f} nat after {} steps is outside its band {:.4f} to {:.4f}", regret, step + 1,
-                    point->lower, point->upper));
+                    lower, point->upper));
   }
 
   const Case& case_;

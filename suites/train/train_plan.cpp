@@ -218,16 +218,17 @@ class Planner {
       c.not_applicable = "writing and reading " + format_bytes(static_cast<std::uint64_t>(bytes)) +
                          " six times at " + format_bytes(static_cast<std::uint64_t>(rate)) +
                          "/s takes over a quarter of the time";
-    else if (const double free = host_bytes(); bytes > free)
+    else if (const double free = host_bytes(c.bytes); bytes > free)
       c.not_applicable = "each rank holds a whole checkpoint of " +
                          format_bytes(static_cast<std::uint64_t>(bytes)) + " in host memory, and may use " +
                          format_bytes(static_cast<std::uint64_t>(std::max(free, 0.0))) + " for it";
     return c;
   }
 
-  /// Host memory of a rank beside its arena: half of what is available where that is on the GPU.
-  double host_bytes() const {
-    if (!gpu_) return static_cast<double>(input_.memory_per_rank_bytes);
+  /// Host memory of a rank beside the `arena` of a case: what is left of the plan's, or half of what is
+  /// available where the arena is on the GPU.
+  double host_bytes(std::uint64_t arena) const {
+    if (!gpu_) return static_cast<double>(input_.memory_per_rank_bytes) - static_cast<double>(arena);
     double least = std::numeric_limits<double>::infinity();
     for (const Node& node : input_.topology.nodes)
       least = std::min(least, static_cast<double>(node.memory_available_bytes));

@@ -87,6 +87,7 @@ std::string word_of(const Matmul& p, const GemmAlgorithm& algorithm) {
 
 void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device,
                          Communicator& world, const std::function<bool()>& go_on) {
+  tuned_.clear();  // what was found for the segment of a soak before this one
   for (const train::ModelProduct& p : train::products_to_tune(cases, device)) {
     const auto found = workload::tune_for_all(device, world, p.type, p.product, config.seed, go_on);
     Tuned& tuned = tuned_[p.key];

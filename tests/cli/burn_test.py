@@ -31,7 +31,7 @@ class Burn(harness.CliTest):
         self.assertIn("needs 1000 GiB; the memory budget is", self.assay(*plan, "--burn.memory", "1000GiB").stdout)
 
     def planned(self, *args):
-        result = self.assay("plan", *args)
+        result = self.assay("plan", "--launcher", "none", *args)
         self.assert_code(result, 0)
         return [line.split() for line in result.stdout.splitlines() if line.startswith("burn ")]
 

@@ -62,6 +62,7 @@ class Version(harness.CliTest):
             self.assertRegex(result.stdout, rf"\n  {name} +\S.*\d+\.\d+")
         for name in ["Random123", "CUDA toolkit", "NCCL", "UCX", "host", "cuda", "mpi", "ucx", "nccl"]:
             self.assertRegex(result.stdout, rf"\n  {name} +\S")
+        self.assertNotIn("Open MPI v", result.stdout, "as results files name it")
 
 
 class List(harness.CliTest):

@@ -66,8 +66,17 @@ class Configuration(harness.CliTest):
     def test_command_line_wins(self):
         self.write("c.toml", 'level = "soak"\nduration = "8h"\nsuites = ["nosuch"]\n')
         self.assert_error(["run", "--config", "c.toml"], "--suites: 'nosuch'")
-        self.assert_error(["run", "--config", "c.toml", "--suites", "gemm", "--level", "quick"],
+        self.assert_error(["plan", "--config", "c.toml", "--suites", "gemm", "--level", "quick", "--duration", "8h"],
                           "--duration: --level soak quick")
+
+    def test_a_file_serves_several_levels(self):
+        self.write("c.toml", 'level = "soak"\nduration = "8h"\nsegment = "20m"\nsuites = ["selftest"]\n[gemm]\nsizes = ["512"]\n')
+        soak = self.assay("plan", "--config", "c.toml")
+        self.assert_code(soak, 0)
+        self.assertIn("level soak: ", soak.stdout)
+        smoke = self.assay("plan", "--config", "c.toml", "--level", "smoke")
+        self.assert_code(smoke, 0)
+        self.assertIn("level smoke: ", smoke.stdout)
 
     def test_options_in_a_file_are_used(self):
         self.write("c.toml", 'suites = ["selftest"]\nout = "from-file.h5"\nquiet = true\n[selftest]\ncases = ["pass"]\n')

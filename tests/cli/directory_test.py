@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -47,6 +48,7 @@ class Directory(harness.CliTest):
         joined = self.assay("verdict", ".")
         self.assertEqual(joined.returncode, run.returncode, joined.stdout)
         self.assertIn("2 files judged together", joined.stdout)
+        self.assertRegex(run.stdout, rf"2 files judged together[\s\S]*\n[A-Z]+ \(exit {run.returncode}\)\n")
 
     def test_reports_of_a_soak_stand_for_all_its_segments(self):
         run = self.assay("run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "selftest", "--selftest.cases",
@@ -231,6 +233,25 @@ class OneWriter(harness.CliTest):
         other = self.assay(*again, "--threads", "1", "--force")
         self.assert_code(other, 4)
         self.assertIn("--resume a.h5: ", other.stderr)
+
+    def test_a_plan_is_that_of_the_run_to_resume(self):
+        self.leave_partial(self.dir / "r.h5.partial", "pass,skip")
+        seed = re.search(r"(?m)^seed +(\d+)", self.assay("inspect", "r.h5.partial").stdout)[1]
+        plan = ["plan", "--suites", "selftest", "--selftest.cases", "pass,skip", "--resume", "r.h5.partial"]
+        for more in ([], ["--pairs"]):
+            planned = self.assay(*plan, *more)
+            self.assert_code(planned, 0)
+            self.assertIn(f" seed {seed},", planned.stdout)
+            self.assertIn("\n1 of 2 cases is stored in r.h5.partial and not measured again:\n  selftest/pass\n", planned.stdout)
+        other = str(int(seed) + 1)
+        self.assert_error([*plan, "--seed", other], f"--seed {other} seed {seed}")
+        refused = self.assay(*plan, "--threads", "1")
+        self.assert_code(refused, 4)
+        self.assertIn("--resume r.h5.partial: --threads", refused.stderr)
+        # In place the launch must be the same, too; in a new file it need not.
+        refused = self.assay(*plan, "--expect-ranks", "1")
+        self.assert_code(refused, 4)
+        self.assertIn("--resume r.h5.partial: --expect-ranks", refused.stderr)
 
     def test_modes_follow_the_umask(self):
         old = os.umask(0o027)

@@ -92,7 +92,8 @@ JUNIT = {"testsuites": ({"name", "time", "tests", "failures", "errors", "disable
          "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname", "id", "package"},
                        {"properties", "testcase", "system-out", "system-err"}),
          "testcase": ({"name", "classname", "time", "assertions", "status"}, {"skipped", "error", "failure", "system-out", "system-err"}),
-         "failure": ({"message", "type"}, set()), "error": ({"message", "type"}, set()), "skipped": ({"message"}, set())}
+         "failure": ({"message", "type"}, set()), "error": ({"message", "type"}, set()), "skipped": ({"message"}, set()),
+         "system-out": (set(), set())}
 
 
 class Outputs(compare_test.FleetTest):
@@ -132,6 +133,15 @@ class Outputs(compare_test.FleetTest):
             if element.tag in ("testsuite", "testcase"):
                 self.assertTrue(element.get("name"))
         self.assertLessEqual({"testsuite", "testcase", "failure"}, seen)
+
+    def test_warnings_are_output_and_with_strict_a_failure_of_the_run(self):
+        self.make("w.h5", nodes=8, slow="node3", factor=0.95)
+        for strict, code, failures in [([], 0, set()), (["--strict"], 1, {("run", "verdict")})]:
+            self.assert_code(self.assay("verdict", "w.h5", *strict, "--junit", "w.xml"), code)
+            cases = list(xml.parse(self.dir / "w.xml").getroot().iter("testcase"))
+            self.assertEqual({(case.get("classname"), case.get("name")) for case in cases if case.find("failure") is not None}, failures)
+            told = {case.get("name"): case.find("system-out").text for case in cases if case.find("system-out") is not None}
+            self.assertTrue(any(name.startswith("node3") and text.startswith("node3") for name, text in told.items()), told)
 
     def test_prometheus_is_what_promtool_accepts(self):
         result = self.assay("verdict", "a.h5", "--limits", "l.toml", "--prometheus", "a.prom")

@@ -203,6 +203,10 @@ class Import(harness.CliTest):
         self.assert_error(["import", "csv", "fleet.csv"], "import: -o FILE")
         self.assert_error(["import", "csv", "fleet.csv", "-o", "fleet.csv", "--force"], "--output: 'fleet.csv'")
         self.assert_error(["import", "csv", "fleet.csv", "./fleet.csv", "-o", "x.h5"], "import: './fleet.csv' is given twice")
+        (self.dir / "soft.csv").symlink_to("fleet.csv")
+        os.link(self.dir / "fleet.csv", self.dir / "hard.csv")
+        for other in ("soft.csv", "hard.csv", str(self.dir / "fleet.csv")):
+            self.assert_error(["import", "csv", "fleet.csv", other, "-o", "x.h5"], f"import: '{other}' is given twice also as 'fleet.csv'")
 
     def test_an_existing_file_is_kept_without_force(self):
         self.fleet()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An option wrong in name, value or combination: one clear line naming it, exit 4, nothing written."""
 
+import re
+
 import harness
 
 
@@ -123,6 +125,7 @@ class Values(harness.CliTest):
             (["--storage.space", "1"], "--storage.space: '1' 1 MiB unit missing"),
             (["--launcher", "mpirun -n 1 assay"], "--launcher: 'assay' appended"),
             (["--launcher", "mpirun -n 1 /opt/assay run"], "--launcher: 'assay' appended"),
+            (["--launcher", "mpirun -n 1 assay plan"], "--launcher: 'assay' appended"),
             (["--suites", "gemm,,memory"], "--suites: 'gemm,,memory'"),
             (["--strict=maybe"], "--strict: 'maybe'"),
             (["--color", "red"], "--color: 'red' auto always never"),
@@ -139,12 +142,22 @@ class Values(harness.CliTest):
     def test_values_are_checked_whatever_the_level_plans(self):
         for option, value, line in [("burn.duty", "2", "'2' 0.1 and 0.9"), ("burn.duration", "0s", "'0s' 1 s"), ("train.comm-pressure", "-1", "'-1' 0.01 and 100"),
                                     ("train.checkpoint-every", "0", "'0' 1 and 10000"), ("train.batch", "0", "'0' 1 and 4096"),
-                                    ("train.steps", "0", "'0' 1 and 100000"), ("memory.patterns", "none,random", "'none'")]:
+                                    ("train.steps", "0", "'0' 1 and 100000"), ("memory.patterns", "none,random", "'none'"),
+                                    ("memory.fraction", "3", "'3' 0.001 and 0.95"), ("memory.fraction", "0", "'0' 0.001 and 0.95")]:
             for command in ("run", "plan"):
                 with self.subTest(command=command, option=option):
                     self.assert_error([command, "--level", "smoke", f"--{option}", value], f"--{option}: {line}")
         self.write("c.toml", "[train]\nsteps = 0\n")
         self.assert_error(["plan", "--level", "smoke", "--config", "c.toml"], "train.steps")
+
+    def test_the_share_of_memory_is_that_of_all_suites(self):
+        memory = r"memory per rank: (.+) agreed"
+        plan = ["plan", "--level", "smoke", "--suites", "p2p"]
+        little = self.assay(*plan, "--memory.fraction", "0.01")
+        self.assert_code(little, 0)
+        self.assertNotEqual(re.search(memory, little.stdout)[1], re.search(memory, self.assay(*plan).stdout)[1])
+        self.write("c.toml", "[memory]\nfraction = -1\n")
+        self.assert_error([*plan, "--config", "c.toml"], "memory.fraction")
 
     def test_device_that_cannot_be_used(self):
         self.assert_error(["run", "--device", "cuda"], "--device: cuda")

@@ -24,15 +24,13 @@ constexpr Return unknown_error = 999;
 std::size_t index_of(Device device) { return reinterpret_cast<std::size_t>(device) - 1; }
 Device device_of(std::size_t index) { return reinterpret_cast<Device>(index + 1); }
 
-/// What the file makes of asking: a number or a text, or {"status": WHY}, or {"hang_s": S}.
+/// What the file makes of asking: a number or a text, or {"status": WHY}, {"hang_s": S}, or both.
 Return status_of(const Json& value) {
   if (value.is_null()) return not_supported;
   if (!value.is_object() || value.contains("rate")) return success;
-  if (value.contains("hang_s")) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(value["hang_s"].get<double>()));
-    return unknown_error;
-  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(value.value("hang_s", 0.0)));
   const std::string status = value.value("status", "error");
+  if (status == "success") return success;
   if (status == "unsupported") return not_supported;
   if (status == "no_permission") return no_permission;
   if (status == "lost") return gpu_is_lost;
@@ -193,6 +191,7 @@ Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
   const Json gpus = GpusFile::get().gpus();
   if (index >= gpus.size()) return invalid_argument;
   if (gpus[index].value("no_handle", false)) return gpu_is_lost;
+  if (gpus[index].value("hidden", false)) return no_permission;
   *device = device_of(index);
   return success;
 }

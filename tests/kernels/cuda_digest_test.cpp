@@ -41,10 +41,12 @@ TEST_F(CudaDigest, PoisonIsTheHosts) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{4100}, std::size_t{1} << 20}) {
     std::vector<unsigned char> data(bytes, 1);
     const OnDevice<unsigned char> device(data);
-    kernels::cuda::poison(device.get(), bytes, nullptr);
-    finish();
-    kernels::host::poison(data.data(), bytes);
-    EXPECT_EQ(device.host(), data) << bytes;
+    for (const std::size_t step : {kernels::most_poison_step, kernels::poison_step(131 * 8)}) {
+      kernels::cuda::poison(device.get(), bytes, step, nullptr);
+      finish();
+      kernels::host::poison(data.data(), bytes, step);
+      EXPECT_EQ(device.host(), data) << bytes << " " << step;
+    }
   }
 }
 
@@ -52,7 +54,7 @@ TEST_F(CudaDigest, NoTileOfAMatrixIsWithoutPoison) {
   constexpr std::size_t rows = 256;
   for (const std::size_t row_bytes : {2048u, 4096u, 8192u, 16384u, 32768u}) {
     std::vector<std::uint64_t> matrix(rows * row_bytes / 8, 0);
-    kernels::host::poison(matrix.data(), 8 * matrix.size());
+    kernels::host::poison(matrix.data(), 8 * matrix.size(), kernels::poison_step(row_bytes));
     const std::size_t width = row_bytes / 8, tile = 128 / 8;  // 64 rows of 64 elements of 2 bytes
     for (std::size_t top = 0; top < rows; top += 64)
       for (std::size_t left = 0; left < width; left += tile) {

@@ -65,5 +65,34 @@ TEST_F(Digest, EverySingleBitAndEverySwapChangesIt) {
   }
 }
 
+/// Whether each tile of 64 rows and 128 bytes holds a part of a poisoned word.
+bool every_tile_is_poisoned(std::size_t row_bytes, std::size_t rows) {
+  std::vector<unsigned char> matrix(rows * row_bytes / 8 * 8);
+  host::poison(matrix.data(), matrix.size(), kernels::poison_step(row_bytes));
+  const std::size_t tiles = row_bytes / 128;
+  std::vector<bool> found(rows / 64 * tiles);
+  for (std::size_t at = 0; at < matrix.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, matrix.data() + at, sizeof word);
+    const std::size_t row = at / row_bytes, tile = at % row_bytes / 128;
+    if (word == kernels::poison_word && tile < tiles) found[row / 64 * tiles + tile] = true;
+  }
+  return std::find(found.begin(), found.end(), false) == found.end();
+}
+
+/// Rows of a multiple of 131 words, or of one more or less, a half, a third: with one word of 131 the words
+/// of 64 rows lie close to each other, and between them are tiles without one.
+TEST_F(Digest, NoTileOfAMatrixIsWithoutPoisonWhateverItsRows) {
+  for (std::size_t words = 16; words < 600; ++words)
+    ASSERT_TRUE(every_tile_is_poisoned(8 * words, 128)) << words;
+  for (int i = 0; i < 100; ++i) {
+    const std::size_t row_bytes = 2 * (64 + below(6000));  // no whole words
+    ASSERT_TRUE(every_tile_is_poisoned(row_bytes, 128)) << row_bytes;
+  }
+  for (const std::size_t n : {256u, 1024u, 2048u, 4096u, 8192u, 16384u})
+    for (const std::size_t element : {2u, 4u, 8u})
+      EXPECT_EQ(kernels::poison_step(n * element), kernels::most_poison_step) << n << " " << element;
+}
+
 }  // namespace
 }  // namespace assay

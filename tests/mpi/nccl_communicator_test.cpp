@@ -81,6 +81,19 @@ TEST_P(Nccl, HeartbeatsNameTheCallFromItsLaunchAndThePeerByItsRankOfTheLaunch) {
   EXPECT_EQ(heartbeat.peer, supervisor::no_peer);
 }
 
+/// NCCL of thousands of ranks takes longer to set up than a short case may take.
+TEST_P(Nccl, SettingUpHasATimeOfItsOwn) {
+  GpuSettings settings;
+  settings.deadline_s = now_s() - 1;
+  settings.set_up_s = 60;
+  const auto late = gpu_transports("cuda")->make_nccl(*world, *gpu, settings);
+  EXPECT_TRUE(late->usable());
+  late->give_up_at(now_s() + 60);
+  const auto part = late->split(0, rank());
+  EXPECT_EQ(reduced(*part, *gpu, std::vector<std::int32_t>{1}, DataType::int32, ReduceOp::sum, false),
+            std::vector<std::int32_t>{size()});
+}
+
 #ifdef ASSAY_CUDA_EMULATION
 
 /// The environment variable while it lives.

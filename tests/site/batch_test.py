@@ -186,6 +186,29 @@ class Batch(place.SiteTest):
             said = subprocess.run(["bash", "-c", f". {place.SCRIPTS}/safe.sh; unsafe_why {claim}; echo; unsafe_why {claim}/assay"], capture_output=True, text=True)
             self.assertEqual(said.stdout, f"{claim} can be written by others\n")
 
+    def test_the_mpijob_tells_on_which_nodes_its_pods_were(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("no yaml for python3 (package python3-yaml)")
+        [told] = yaml.safe_load(self.text("kubernetes", "nightly"))["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"]
+        self.assertEqual(told["env"], [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}])
+        self.assertEqual(told["volumeMounts"], [{"name": "results", "mountPath": "/var/lib/assay", "subPath": "assay"}])
+        # Made-up pods, named as the nodes of the run that the night gets.
+        self.results.mkdir()
+        words = [word.replace("/var/lib/assay", str(self.results)) for word in told["command"]]
+        for number in range(3):
+            subprocess.run(words, check=True, env={**self.env, "NODE_NAME": f"gpu{number}.site", "HOSTNAME": f"node{number}"})
+        self.settings(ASSAY=self.fake_assay())
+        self.made(nodes=4, slow="node1", factor=0.5)
+        self.runs(place.COPY)
+        night = self.script("nightly.sh")
+        self.assert_code(night, 2)
+        self.assertIn("node1 was a pod on node gpu1.site\n", night.stdout)
+        self.assertNotIn("node0 was", night.stdout)
+        [pods] = self.results.glob("*/nightly-*/pods.txt")
+        self.assertEqual(sorted(pods.read_text().splitlines()), ["node0 gpu0.site", "node1 gpu1.site", "node2 gpu2.site"])
+
     def test_the_mpijob_asks_for_cores_and_memory(self):
         said = self.text("kubernetes", "nightly", "--gpus", "8", "--cores", "96", "--memory", "900")
         self.assertIn("requests: {cpu: 96, memory: 900Gi}\n                limits: {nvidia.com/gpu: 8}\n", said)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/grafana/assay.json: every query asks for metrics and labels that `--prometheus` writes, and Prometheus can parse it."""
+"""scripts/grafana/assay.json: every query asks for metrics and labels that `--prometheus` writes, and Prometheus can parse it. What a
+run without a verdict leaves in ASSAY_PROM."""
 
 import json
 import re
 import shutil
 import subprocess
+import time
 
 import place
 
@@ -78,6 +80,57 @@ class Dashboard(place.SiteTest):
             covered = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
             self.assertFalse(cells & covered, panel["title"])
             cells |= covered
+
+
+class WithoutVerdict(place.SiteTest):
+    """The metrics of the run before do not stay."""
+
+    def setUp(self):
+        super().setUp()
+        self.prom = self.dir / "assay.prom"
+        self.begin({"ASSAY_LAUNCH": ""})
+        self.made(nodes=4)
+        self.runs(place.COPY)
+        self.assert_code(self.script("nightly.sh"), 0)
+        self.before = self.prom.read_text()
+        self.assertIn('assay_verdict{state="PASS"} 1\n', self.before)
+
+    def begin(self, settings):
+        self.settings(ASSAY=self.fake_assay(), ASSAY_PROM=self.prom, **settings)
+
+    def assert_inconclusive(self, code):
+        begin = int(time.time())
+        self.assert_code(self.script("nightly.sh"), code)
+        text = self.prom.read_text()
+        values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        started = int(values.pop("assay_run_started_timestamp_seconds"))
+        self.assertTrue(begin <= started <= time.time(), started)
+        self.assertEqual(values, {"assay_exit_code": str(code), **{f'assay_verdict{{state="{state}"}}': str(int(state == "INCONCLUSIVE"))
+                                                                   for state in ("FAIL", "INCONCLUSIVE", "PASS", "WARN")}})
+        names = {line.split()[0] for line in self.before.splitlines()} | {"#"}
+        self.assertLessEqual({line.split()[0] for line in text.splitlines()}, names)
+        self.assertLessEqual({line for line in text.splitlines() if line.startswith("#")}, set(self.before.splitlines()))
+        self.assertEqual(self.prom.stat().st_mode & 0o777, 0o644)
+
+    def test_a_run_without_results(self):
+        self.runs('print("the fabric is on fire", file=sys.stderr); sys.exit(1)\n')
+        self.assert_inconclusive(3)
+
+    def test_wrong_options(self):
+        self.runs("sys.exit(4)\n")
+        self.assert_inconclusive(4)
+
+    def test_no_node_answers(self):
+        (self.dir / "hosts").write_text("a\nb\n")
+        self.program("mpirun", "#!/bin/sh\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4'\n")
+        self.begin({"ASSAY_LAUNCH": f"mpirun --hostfile {self.dir}/hosts"})
+        self.assert_inconclusive(3)
+
+    def test_results_that_cannot_be_read(self):
+        self.runs('open(out, "w").write("damaged")\n')
+        result = self.script("nightly.sh")
+        self.assertGreater(result.returncode, 2, result.stdout + result.stderr)
+        self.assert_inconclusive(result.returncode)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,14 @@ class Launch(place.SiteTest):
         self.assertIn("mpi_yield_when_idle 0", self.words("mpirun", ASSAY_RANKS="1"), "a core for every rank")
         self.assertNotIn("mpi_yield_when_idle", self.words("mpirun", ASSAY_RANKS="9000"))
 
+    def test_the_steps_of_a_job_have_the_environment_of_its_script(self):
+        """Whatever sbatch was told to hand on to the script, srun and the daemons of mpirun hand on what that has."""
+        for launch in ["srun --mpi=pmix", "mpirun", "mpirun -n 4"]:
+            for told in ["NONE", "ASSAY_SITE=/x", ""]:
+                said = self.shell('launch_words; printenv SLURM_EXPORT_ENV', ASSAY_LAUNCH=launch, SLURM_JOB_ID="7", SLURM_EXPORT_ENV=told)
+                self.assertEqual(said, "ALL\n", (launch, told))
+        self.assertEqual(self.shell('launch_words; echo "$SLURM_EXPORT_ENV"', ASSAY_LAUNCH="srun -n 2", SLURM_EXPORT_ENV="NONE"), "NONE\n", "a job of its own")
+
     ALONE = "OverSubscribe=NO Contiguous=0 Licenses=(null)"
 
     def gpus_of_steps(self, launch, nodes, job=ALONE, **env):

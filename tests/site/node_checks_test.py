@@ -6,6 +6,7 @@ import shutil
 import time
 
 import drain_test
+import outcome
 import place
 
 
@@ -67,7 +68,7 @@ class NodeChecks(place.SiteTest):
 
     def test_wrong_settings_are_a_line_in_the_log(self):
         self.node_settings(ASSAY="no-such-program")
-        self.program("logger", f'#!/bin/sh\necho "$*" >>"{self.dir}/syslog"\n')
+        self.syslog()
         for kind in ("prolog", "healthcheck"):
             with self.subTest(kind):
                 self.assert_code(self.script(f"slurm/{kind}.sh"), 0)
@@ -89,6 +90,40 @@ class NodeChecks(place.SiteTest):
             self.assertRegex((self.results / "log").read_text(), rf" {kind} job=- exit=4 \S+: not tested: .*ASSAY_STATE: .*/state\n$")
             state.unlink()
         self.assertEqual(self.ran(), 0)
+
+    def syslog(self):
+        """What goes to the system's log from now on."""
+        self.program("logger", f'#!/bin/sh\necho "$*" >>"{self.dir}/syslog"\n')
+        return self.dir / "syslog"
+
+    def test_a_log_on_a_server_that_hangs_keeps_no_job_and_hides_no_fault(self):
+        syslog = self.syslog()
+        self.results.mkdir()
+        os.mkfifo(self.results / "log")  # whoever opens it waits
+        self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}, timeout=60), 1)
+        self.assertEqual([call.split(": ")[0] for call in self.calls()], ["NodeName=node0 State=DRAIN Reason=assay"])
+        self.assertRegex(syslog.read_text(), r"-t assay prolog exit=2 FAIL \(exit 2\)\n$")
+        self.result_of_run(0, nodes=4)
+        for kind in ("prolog", "healthcheck"):
+            self.assert_code(self.script(f"slurm/{kind}.sh", timeout=60), 0)
+            self.assertRegex(syslog.read_text(), rf"-t assay {kind} exit=0 PASS \(exit 0\)\n$")
+        self.assertTrue((self.dir / "state" / "prolog.passed").exists(), "it was tested all the same")
+
+    def test_settings_on_a_server_that_hangs_keep_no_job(self):
+        syslog = self.syslog()
+        (self.dir / "site.conf").write_text("exec sleep 100\n")
+        for kind in ("prolog", "healthcheck"):
+            self.assert_code(self.script(f"slurm/{kind}.sh", timeout=60), 0)
+            self.assertRegex(syslog.read_text(), rf"-t assay {kind} exit=3 not tested: settings and program cannot be read within 10 s .*\n$")
+        self.assertEqual(self.ran(), 0)
+
+    @outcome.nightly
+    def test_whatever_hangs_keeps_no_job(self):
+        syslog = self.syslog()
+        self.program("scontrol", "#!/bin/sh\nexec sleep 200\n")
+        for kind, limit_s in (("prolog", 170), ("healthcheck", 57)):
+            self.assert_code(self.script(f"slurm/{kind}.sh", env={"SLURM_JOB_ID": "5"}, timeout=limit_s + 20), 0)
+            self.assertRegex(syslog.read_text(), rf"-t assay {kind} exit=3 ended after {limit_s} s .*\n$")
 
     def test_help_tests_nothing(self):
         for kind in ("prolog", "healthcheck"):

@@ -66,17 +66,20 @@ class HookedDevice final : public Device {
   std::function<void(kernels::StreamOp op, double* a, std::size_t count)> after_stream;
   using SweepHook = std::function<void(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count)>;
   SweepHook before_sweep, after_sweep;
+  std::optional<kernels::ErrorRecord> wrong_word;  ///< which each sweep that verifies tells of, too
   std::function<void(std::uint64_t* words, std::size_t count)> before_chase;
   int digests = 0;                             ///< calls of digest so far
   bool drop_gemm = false, drop_triad = false;  ///< do nothing, in no time
 
-  bool gpu = false;  ///< says that it is one
+  bool gpu = false;      ///< says that it is one
+  bool streams = false;  ///< says that it has some
 
   std::function<GemmAlgorithm()> tuned;  ///< what its library is fastest with; empty: it chooses by itself
   bool refuses_algorithms = false;
 
   std::string_view kind() const noexcept override { return gpu ? "cuda" : "host"; }
   bool has_own_memory() const noexcept override { return gpu; }
+  bool has_streams() const noexcept override { return streams; }
   std::string description() const override { return "hooked"; }
   std::map<std::string, std::string> identity() const override { return {{"blas", "under test"}}; }
   int threads() const noexcept override { return 1; }
@@ -121,6 +124,7 @@ class HookedDevice final : public Device {
              kernels::ErrorLog& log) override {
     if (before_sweep) before_sweep(sweep, words, count);
     host_->sweep(sweep, words, count, log);
+    if (sweep.verify && wrong_word) log.add(*wrong_word);
     if (after_sweep) after_sweep(sweep, words, count);
   }
   int numa_of_thread(int) const noexcept override { return 0; }

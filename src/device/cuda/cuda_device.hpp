@@ -93,7 +93,7 @@ class CudaDevice final : public Device {
   void fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) override;
   std::uint64_t digest(const void* data, std::size_t bytes) override;
   std::vector<std::uint64_t> digests(std::span<const void* const> data, std::size_t bytes) override;
-  void poison(void* data, std::size_t bytes) override;
+  void poison(void* data, std::size_t bytes, std::size_t step) override;
   void stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) override;
   ChaseTime chase(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
   void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,

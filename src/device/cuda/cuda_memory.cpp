@@ -117,8 +117,8 @@ std::vector<std::uint64_t> CudaDevice::digests(std::span<const void* const> data
   return results;
 }
 
-void CudaDevice::poison(void* data, std::size_t bytes) {
-  kernels::cuda::poison(data, bytes, stream_);
+void CudaDevice::poison(void* data, std::size_t bytes, std::size_t step) {
+  kernels::cuda::poison(data, bytes, step, stream_);
   check_launch("poison");
 }
 

@@ -127,7 +127,9 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl
 
 /// Until the communicator can be used. Throws Error(mpi).
 void NcclCommunicator::await(ncclComm_t comm, const char* call) {
-  const supervisor::InCall inside(*heartbeat_, supervisor::Call::split);
+  const supervisor::InCall inside(*heartbeat_, supervisor::Call::set_up);
+  // Before the collector takes it for a hang (supervisor::set_up_s).
+  const double until_s = settings_.set_up_s > 0 ? now_s() + settings_.set_up_s : settings_.deadline_s;
   for (;;) {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = nccl_.comm_get_async_error(comm, &state);
@@ -135,8 +137,8 @@ void NcclCommunicator::await(ncclComm_t comm, const char* call) {
     if (state == ncclSuccess) return;
     if (state != ncclInProgress)
       throw Error(ErrorKind::mpi, fmt::format("{}: {}", call, nccl_.get_error_string(state)));
-    if (now_s() > settings_.deadline_s)
-      throw Error(ErrorKind::mpi, fmt::format("{} of {} ranks is not over at the deadline", call, size()));
+    if (now_s() > until_s)
+      throw Error(ErrorKind::mpi, fmt::format("{} of {} ranks is not over in time", call, size()));
   }
 }
 

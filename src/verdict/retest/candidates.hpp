@@ -23,10 +23,12 @@ double rank_of(const Screening& screening, const Suspect& s);
 std::vector<std::int32_t> suspected_rows(const Screening& screening, std::size_t population);
 /// Candidates to be measured again.
 struct Candidates {
-  /// The worst first: one per entity and suite, not more than can be. A metric that the retest refuted names
-  /// its part only where it refuted all.
+  /// The worst of each entity and suite, the worst of all first, not more than can be measured. So many share
+  /// the error of the retest.
   std::vector<const Suspect*> named;
-  /// Of parts whose worst metric the retest refuted: the others that it did not refute, besides `named`.
+  /// Where the retest refuted that: the others of the part, those that only warn, too. With those of `named`
+  /// that are not refuted, not more than can be measured: the next candidate of each part first, warnings
+  /// last.
   std::vector<const Suspect*> beside;
 };
 Candidates candidates_of(const Judgement& j, const Screening& screening);

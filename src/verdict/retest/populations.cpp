@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Suspects among peers: who is measured again, and with which controls.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/random.hpp"
 #include "verdict/constants.hpp"
@@ -150,31 +154,46 @@ class Refuted {
 }  // namespace
 
 Candidates candidates_of(const Judgement& j, const Screening& screening) {
+  const auto part_of = [&](const Suspect& s) {
+    const auto& p = screening.populations[s.population];
+    return std::pair(p.members[s.member].row->entity, p.series->suite);
+  };
   std::map<std::pair<std::int32_t, std::string>, std::vector<const Suspect*>> parts;
   for (const auto& s : screening.suspects) {
-    if (!s.candidate) continue;
-    const auto& p = screening.populations[s.population];
-    parts[{p.members[s.member].row->entity, p.series->suite}].push_back(&s);
+    // Controls are no measure of what a part lacks of its node.
+    if (s.candidate || (s.warn && s.siblings == 0)) parts[part_of(s)].push_back(&s);
   }
-  // One measurement per entity and suite is enough, as long as the retest does not refute it.
   Candidates out;
-  Refuted refuted(j, screening, std::min(parts.size(), constants::retest_most_candidates));
   for (auto& [key, of] : parts) {
-    const auto rank = [&](const Suspect* s) { return std::pair(s->sure, rank_of(screening, *s)); };
+    const auto rank = [&](const Suspect* s) {
+      return std::tuple(s->candidate, s->sure, rank_of(screening, *s));
+    };
     std::stable_sort(of.begin(), of.end(), [&](const auto* a, const auto* b) { return rank(a) > rank(b); });
-    const Suspect* worst = of.front();
-    const auto open = of.size() < 2
-                          ? of.end()
-                          : std::stable_partition(of.begin(), of.end(), [&](auto* s) { return !refuted(s); });
-    out.named.push_back(of.front());
-    if (of.front() != worst) out.beside.insert(out.beside.end(), std::next(of.begin()), open);
+    if (of.front()->candidate) out.named.push_back(of.front());
   }
   std::stable_sort(out.named.begin(), out.named.end(),
                    [](const Suspect* a, const Suspect* b) { return excess_of(*a) > excess_of(*b); });
-  // Where too many are suspected, one metric of each has to do.
-  if (out.named.size() + out.beside.size() > constants::retest_most_candidates) out.beside.clear();
   if (out.named.size() > constants::retest_most_candidates)
     out.named.resize(constants::retest_most_candidates);
+  // One measurement per entity and suite is enough, as long as the retest does not refute it.
+  Refuted refuted(j, screening, out.named.size());
+  std::size_t places = constants::retest_most_candidates - out.named.size();
+  std::array<std::vector<const Suspect*>, 3> turns;  // the next candidate of each, other ones, warnings
+  for (const Suspect* s : out.named) {
+    const auto& of = parts.at(part_of(*s));
+    if (of.size() < 2 || !refuted(s)) continue;
+    ++places;
+    bool first = true;
+    for (auto other = std::next(of.begin()); other != of.end(); ++other) {
+      if (refuted(*other)) continue;
+      turns[!(*other)->candidate ? 2 : first ? 0 : 1].push_back(*other);
+      first = false;
+    }
+  }
+  // Where too many are suspected, the next candidate of each part comes first: no part is left with a refuted
+  // metric alone. A refuted metric takes no place.
+  for (const auto& turn : turns) out.beside.insert(out.beside.end(), turn.begin(), turn.end());
+  if (out.beside.size() > places) out.beside.resize(places);
   return out;
 }
 

@@ -65,6 +65,20 @@ double value_of(const Population& p, const RetestMember& f, bool at_clock) {
   return at_clock ? f.rate - p.slope * (f.clock - p.centre_clock) : f.rate;
 }
 
+/// What of a difference at equal clock counts, as in the screening (population.cpp): where the slope may be
+/// anything from 0 to 1, or the clock is far below the usual one, some of it may be the clock's.
+double beyond_slope_doubt(const Population& p, const RetestMember& own, double difference) {
+  const double below = p.centre_clock - own.clock;
+  if (std::isnan(below)) return difference;
+  if (!p.slope_known) {
+    const auto [least, most] = std::minmax({difference, difference + below});
+    return std::clamp(0.0, least, most);
+  }
+  if (p.slope <= 0 || below < log_deficit(constants::clock_reach)) return difference;
+  return std::copysign(std::max(0.0, std::abs(difference) - constants::clock_slope_doubt * below),
+                       difference);
+}
+
 std::size_t member_of(const Population& p, std::int32_t entity) {
   const auto it = std::lower_bound(p.members.begin(), p.members.end(), entity,
                                    [](const Member& m, std::int32_t row) { return m.row->entity < row; });
@@ -120,7 +134,8 @@ RetestResult judge_case(const Population& p, const RetestCase& retest, std::size
   }
   if (references.empty()) return c;
   const double delta = at_clock ? p.delta : p.delta_raw,
-               difference = median(references) - value_of(p, *own, at_clock);
+               measured = median(references) - value_of(p, *own, at_clock),
+               difference = at_clock ? beyond_slope_doubt(p, *own, measured) : measured;
   // Faster by what is a fault: its controls are slow now, and say nothing of it.
   if (difference < -log_deficit(delta)) return c;
   c.controls = static_cast<std::int64_t>(references.size());

@@ -153,6 +153,8 @@ TEST_F(Parser, RanksGetTheOptionsThatWereTypedWithTheirValues) {
               testing::UnorderedElementsAre("--strict=false", "--quiet=true", "--level=smoke"));
   EXPECT_THAT(given({"run", "--force=false", "--launcher", "mpirun"}), ElementsAre("--force=false"));
   EXPECT_THAT(given({"run", "--force"}), ElementsAre());
+  EXPECT_THAT(given({"plan", "--pairs", "--force", "--resume", "x.h5", "--launcher", "mpirun"}),
+              testing::UnorderedElementsAre("--pairs=true", "--force=true", "--resume=x.h5"));
   for (const char* option : {"strict", "share-gpus", "quiet", "force"})
     for (const bool on : {true, false}) {
       auto words = given({"run", fmt::format("--{}={}", option, on)});

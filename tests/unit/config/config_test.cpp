@@ -86,6 +86,29 @@ TEST(Config, RefusesCombinationsThatContradict) {
               names({"--out:", "a.h5.partial", "another name"}));
 }
 
+/// As a configuration file gives them, which serves several levels.
+TEST(Config, ASoakInAFileCountsAtThatLevelOnly) {
+  const auto filed = [](const char* level, OptionSource source) {
+    const Texts texts{{"level", {level}}, {"duration", {"8h"}}, {"segment", {"20m"}}};
+    OptionValues values;
+    for (const OptionSpec& spec : run_options()) {
+      const auto it = texts.find(spec.name);
+      const bool given = it != texts.end();
+      values.set(spec, given ? it->second : std::vector<std::string>{},
+                 given ? source : OptionSource::command_line);
+    }
+    return make_config(std::move(values), {"gemm"}, {});
+  };
+  EXPECT_EQ(filed("soak", OptionSource::file).segments(), 24);
+  const auto quick = filed("quick", OptionSource::file);
+  EXPECT_DOUBLE_EQ(quick.budget_s(), 120);
+  EXPECT_FALSE(quick.options.has("duration"));
+  EXPECT_TRUE(quick.to_json(false)["segment"].is_null());
+  for (const auto source : {OptionSource::command_line, OptionSource::both})
+    EXPECT_THAT(usage_message([&] { filed("quick", source); }),
+                names({"--duration:", "--level soak", "quick"}));
+}
+
 TEST(Config, RefusesNumbersOutOfRange) {
   EXPECT_THAT(failure({{"expect-nodes", {"0"}}}), names({"--expect-nodes: 0", "1"}));
   EXPECT_THAT(failure({{"relaunch", {"-1"}}}), names({"--relaunch: -1", "0"}));

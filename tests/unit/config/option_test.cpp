@@ -67,6 +67,13 @@ TEST(OptionValues, TakesOneValueUnlessItIsAList) {
   EXPECT_THAT(set(spec(OptionKind::text, "", {}, true), {"a,b", "c"}).list("x"), ElementsAre("a,b", "c"));
 }
 
+TEST(OptionValues, AChoiceHoldsOnceHoweverOftenItIsNamed) {
+  const auto choices = spec(OptionKind::choices, "", {"a", "b"});
+  EXPECT_THAT(set(choices, {"b,b"}).list("x"), ElementsAre("b"));
+  EXPECT_THAT(set(choices, {"b,a,b", "a"}).list("x"), ElementsAre("b", "a"));
+  EXPECT_THAT(set(spec(OptionKind::list), {"a,a"}).list("x"), ElementsAre("a", "a"));
+}
+
 TEST(OptionValues, UsesTheDefaultAndKnowsUnset) {
   EXPECT_EQ(set(spec(OptionKind::bytes, "1MiB"), {}).bytes("x"), 1u << 20);
   EXPECT_FALSE(set(spec(OptionKind::text), {}).has("x"));

@@ -153,10 +153,98 @@ TEST(Sampler, AVoteOfOthersEndsTheSeries) {
   Operation op;
   int votes = 0;
   op.run = [](std::uint64_t) {};
-  op.agree = [&](bool stop) { return stop || ++votes > 4; };
+  op.agree = [&](SampleVote vote) {
+    if (++votes > 4) vote.stop = 1;
+    return vote;
+  };
   SamplingPlan plan;
   plan.min_samples = 1000;
   EXPECT_LT(sample(op, plan).seconds.size(), 10u);
+}
+
+TEST(Sampler, TheLeastPreciseRankDecidesWhenTheMedianIsPrecise) {
+  Operation op;
+  int votes = 0;
+  op.run = [](std::uint64_t) {};
+  op.timed_elsewhere = [] { return 1.0; };
+  op.agree = [&](SampleVote vote) {
+    if (++votes <= 40) vote.imprecise = 1;  // of another rank
+    return vote;
+  };
+  SamplingPlan plan;
+  plan.min_samples = 5;
+  plan.warmup_seconds = 0;
+  plan.max_seconds = 100;
+  EXPECT_GT(sample(op, plan).seconds.size(), 30u);
+  EXPECT_EQ(votes, 41) << "one more is enough";
+  op.agree = [](SampleVote vote) {
+    vote.imprecise = 1;
+    return vote;
+  };
+  EXPECT_EQ(sample(op, plan).seconds.size(), plan.max_samples) << "a rank that is never precise";
+}
+
+TEST(Sampler, SamplesThatAreNotFiniteEndASeriesUnlessItIsOfATime) {
+  Operation op;
+  op.run = [](std::uint64_t) {};
+  SamplingPlan plan;
+  plan.max_samples = 50;
+  plan.warmup_seconds = 0;
+  plan.max_seconds = 1000;
+  for (const double value : {0.0, nan, std::numeric_limits<double>::infinity()}) {
+    op.timed_elsewhere = [&] { return value; };
+    plan.relative_ci = 0.005;
+    plan.min_samples = 5;
+    EXPECT_EQ(sample(op, plan).seconds.size(), 5U) << value;
+    plan.min_samples = 1;
+    EXPECT_EQ(sample(op, plan).seconds.size(), 3U) << value;
+    plan.relative_ci = 0;
+    EXPECT_EQ(sample(op, plan).seconds.size(), 50U) << value;
+  }
+}
+
+TEST(Sampler, TheTimeCapHoldsWhereSamplesBecomeSlow) {
+  constexpr double slow_s = 0.02;
+  int runs = 0, slow = 0;
+  Operation op;
+  op.run = [&](std::uint64_t) {
+    if (++runs <= 400) return;
+    ++slow;
+    const double until = now_s() + slow_s;
+    while (now_s() < until) {
+    }
+  };
+  SamplingPlan plan;
+  plan.min_samples = plan.max_samples = 100000;
+  plan.warmup_seconds = 0;
+  plan.repetitions = 1;
+  plan.max_seconds = 0.1;
+  sample(op, plan);
+  EXPECT_LE(slow, 6) << "five fit, and one begins before their end";
+}
+
+TEST(Sampler, ASlowSampleOfAnyRankBringsTheNextVoteForward) {
+  Operation op;
+  op.run = [](std::uint64_t) {};
+  for (const double share : {0.0, 0.25, 1.0}) {
+    int votes = 0;
+    op.agree = [&](SampleVote vote) {
+      ++votes;
+      vote.share = share;  // of the slowest rank
+      return vote;
+    };
+    SamplingPlan plan;
+    plan.max_samples = 400;
+    plan.min_samples = 1000;
+    plan.warmup_seconds = 0;
+    plan.max_seconds = 1000;
+    EXPECT_EQ(sample(op, plan).seconds.size(), 400u);
+    if (share == 0) {
+      EXPECT_LT(votes, 100) << "a tenth more at a time";
+    } else {
+      EXPECT_GE(votes, 400 * share) << share;
+    }
+  }
 }
 
 TEST(Sampler, BlocksCutTheSeriesEvenly) {

@@ -25,6 +25,20 @@ TEST(Report, RetestsAreCountedApartAndHaveNoRows) {
   EXPECT_EQ(text.find("fp32 n2048 together"), text.rfind("fp32 n2048 together")) << text;
 }
 
+TEST(Report, ARetestIsComparedWithItsOtherParts) {
+  auto r = healthy(8);
+  auto& first = first_case(r).metrics[0].values;
+  for (std::size_t s = 0; s < 6; ++s) first[3 * 6 + s] *= 0.5;
+  auto c = first_case(r);
+  c.name += ".c1";
+  auto& again = c.metrics[0].values;
+  for (std::size_t s = 0; s < 6; ++s) again[3 * 6 + s] = again[s];
+  for (auto& value : again) value *= 0.6;  // all have slowed down
+  r.cases.push_back(std::move(c));
+  EXPECT_THAT(report::summary(r, judge(r), "run.h5", {160, false}),
+              HasSubstr("worst node3/cores0-1 -50 % at first, normal when measured again"));
+}
+
 TEST(Report, WithoutACaseThereIsNoEmptyFrame) {
   auto r = cluster(2);
   plan_only(r, "gemm", "fp32-n2048-together", true);

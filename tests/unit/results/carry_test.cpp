@@ -45,7 +45,9 @@ TEST(CarryOver, EventsOfCasesThatAreTakenOverGoWithThem) {
     std::vector<std::string> texts;
     for (const auto& e : load(partial_of(dir / name)).events)
       if (e.kind != "resumed") texts.push_back(e.text);
-    EXPECT_THAT(texts, testing::ElementsAre("little memory", "of the first", "found by the first")) << name;
+    EXPECT_THAT(texts, testing::ElementsAre("little memory", "of the first", "found by the first",
+                                            "found by the second"))
+        << name;
     writer.finish(example::verdict(14), "complete");
     from = dir / name;
   }

@@ -4,6 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <cstdlib>
+
+#include "run/launch_clock.hpp"
 #include "tests/unit/expect_error.hpp"
 
 namespace assay {
@@ -128,6 +132,45 @@ TEST(Launcher, ALauncherThatOutlivesItsRunIsOverdue) {
   EXPECT_FALSE(launcher_overdue(240, 59, quick_s, 0));
   EXPECT_TRUE(launcher_overdue(240, 61, quick_s, 0));
   EXPECT_TRUE(launcher_overdue(10.5, 10.5, 0, 0));
+}
+
+TEST(Launcher, AQueueComesBeforeTheRanksOfSrunOutsideOfAJobOnly) {
+  const std::vector<const char*> jobs{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
+  for (const char* job : jobs) unsetenv(job);
+  EXPECT_TRUE(starts_at_once(""));
+  EXPECT_TRUE(starts_at_once("mpirun --hostfile hosts"));
+  EXPECT_TRUE(starts_at_once("bash launch.sh start --without={exclude} '/usr/bin/mpiexec' '-n' '4' '--'"));
+  EXPECT_TRUE(starts_at_once("mpiexec.hydra -n 4"));
+  EXPECT_FALSE(starts_at_once("srun -N 4 --exclude={exclude}"));
+  EXPECT_FALSE(starts_at_once("./launch-on-fleet"));
+  for (const char* queue : {"salloc -N 4", "/usr/bin/srun --pty", "qsub -I --", "bsub -I", "flux alloc -N 4"})
+    EXPECT_FALSE(starts_at_once(std::string(queue) + " mpirun -n 4")) << queue;
+  for (const char* job : jobs) {
+    setenv(job, "7", 1);
+    EXPECT_TRUE(starts_at_once("srun -N 4")) << job;
+    EXPECT_TRUE(starts_at_once("salloc -N 4 mpirun")) << job;
+    unsetenv(job);
+  }
+}
+
+TEST(Launcher, AWriterThatShowsNoLifeIsGone) {
+  EXPECT_FALSE(writer_silent(119, 0)) << "a file server fails over";
+  EXPECT_TRUE(writer_silent(121, 0));
+  EXPECT_FALSE(writer_silent(1e6, std::nullopt)) << "what it closes is in the spool of another host";
+  EXPECT_FALSE(writer_silent(300, 1'200'000'000)) << "it judges 100,000 ranks";
+  EXPECT_TRUE(writer_silent(361, 1'200'000'000));
+}
+
+TEST(SignOfLife, CountsWhileThisProcessLooks) {
+  const SignOfLife::Time first(std::filesystem::file_time_type::clock::now());
+  SignOfLife life;
+  double now = 1000;
+  for (int i = 0; i < 60; ++i) life.still_s(first, now += 1);
+  EXPECT_EQ(life.still_s(first, now += 1), 60);
+  EXPECT_EQ(life.still_s(first, now += 500), 62) << "this process waited for the file server";
+  EXPECT_EQ(life.still_s(*first + std::chrono::seconds(10), now += 1), 0);
+  EXPECT_EQ(life.still_s(*first + std::chrono::seconds(10), now += 1), 1);
+  EXPECT_EQ(life.still_s(std::nullopt, now += 1), 0) << "between two segments";
 }
 
 }  // namespace

@@ -65,6 +65,28 @@ TEST_F(OutputFilesTest, APartialDirectoryOfAnotherRunIsNoBeginning) {
   EXPECT_FALSE(files.has_begun());
 }
 
+TEST_F(OutputFilesTest, AWriterShowsThatItLivesByTheTimeOfItsFile) {
+  const OutputFiles files(config_);
+  EXPECT_FALSE(files.shown_alive());
+  fs::create_directory(dir_ / "r.h5.partial");
+  const fs::path owner = dir_ / "r.h5.partial" / "owner";
+  std::ofstream(owner) << results::to_text({"run", "elsewhere", 7, 7});
+  const auto before = files.shown_alive();
+  ASSERT_TRUE(before);
+  fs::last_write_time(owner, *before + std::chrono::seconds(10));
+  EXPECT_EQ(*files.shown_alive(), *before + std::chrono::seconds(10));
+}
+
+TEST_F(OutputFilesTest, WhatAnotherHostHasInItsSpoolIsOfUnknownSize) {
+  const OutputFiles files(config_);
+  const fs::path partial = dir_ / "r.h5.partial";
+  fs::create_directories(partial / "cases");
+  EXPECT_TRUE(files.bytes_to_close());
+  fs::remove(partial / "cases");
+  fs::create_symlink(dir_ / "spool" / "r.h5@elsewhere@1.cases", partial / "cases");
+  EXPECT_FALSE(files.bytes_to_close());
+}
+
 TEST_F(OutputFilesTest, KeepsResultsUnderANameThatNobodyHas) {
   const OutputFiles files(config_);
   EXPECT_EQ(files.free_name(1), dir_ / "r.launch1.h5");

@@ -91,6 +91,14 @@ TEST_F(RetestTest, TogetherKeepsItsLoad) {
   EXPECT_EQ(c.seconds, RetestOrder::visits * plan.cases[1].seconds);
 }
 
+TEST_F(RetestTest, ALongCaseIsMeasuredAgainInLessTime) {
+  plan.cases[1].seconds = plan.cases[1].min_seconds = 540;
+  plan.cases[1].retest_seconds = 60;
+  EXPECT_EQ(made(order("together")).seconds, 60);
+  plan.cases[1].seconds = 5;
+  EXPECT_EQ(made(order("together")).seconds, 15);
+}
+
 TEST_F(RetestTest, PairsTakeTheTimeOfTheirRounds) {
   RetestOrder retest = order("pairs");
   retest.rounds = {{{device(0), device(2)}, {device(1), device(3)}}, {{device(0), device(4)}}};
@@ -170,6 +178,17 @@ TEST_F(AskTest, WhatDoesNotQuiteFitIsShortened) {
   planner = {};
   EXPECT_EQ(asked(0.3 * whole_s), 0U);
   EXPECT_THAT(planner.left_out(), testing::SizeIs(1));
+}
+
+TEST_F(AskTest, WhatTookLongFitsTheTimeOfItsRetest) {
+  Case& burn = plan.cases.back();
+  burn.seconds = burn.min_seconds = 540;
+  EXPECT_EQ(asked(200), 0U);
+  planner = {};
+  burn.retest_seconds = 60;
+  EXPECT_EQ(asked(200), 1U);
+  planner = {};
+  EXPECT_EQ(asked(50), 0U) << "it is not shortened below the time of its burn";
 }
 
 TEST_F(AskTest, WhatIsNoSuspectAnyMoreIsNotLeftOut) {

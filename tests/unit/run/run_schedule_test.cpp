@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_schedule.hpp"
+#include "run/runner.hpp"
 
 #include <gtest/gtest.h>
 
@@ -36,6 +37,17 @@ class RunScheduleTest : public testing::Test {
   Plan plan;
   std::set<std::string> stored;
 };
+
+TEST_F(RunScheduleTest, TransportsDoNotGiveUpWhileACaseHasTime) {
+  plan.budget_s = 1800;
+  Case& c = add("a", 2, true);
+  c.deadline_s = 10 + 4 * c.expected_s();
+  RunSchedule schedule(plan);
+  const double seconds = schedule.next(stored, 0).seconds;
+  ASSERT_GT(seconds, c.deadline_s) << "a part of what the budget has left";
+  EXPECT_GT(give_up_s(c, seconds), seconds);
+  EXPECT_EQ(give_up_s(c, 2), c.deadline_s);
+}
 
 TEST_F(RunScheduleTest, CasesRunOnceInTheOrderOfThePlan) {
   add("a", 1, true);

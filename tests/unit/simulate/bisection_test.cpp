@@ -5,6 +5,8 @@
 
 #include "simulate/simulate.hpp"
 #include "tests/unit/expect_error.hpp"
+#include "verdict/collectives.hpp"
+#include "verdict/judgement.hpp"
 #include "verdict/retest/retest.hpp"
 
 namespace assay::simulate {
@@ -56,6 +58,45 @@ TEST(Bisection, SlowOnlyWithAllNodesIsANote) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0]->severity, "INFO");
   EXPECT_THAT(found[0]->text, HasSubstr("all nodes"));
+}
+
+/// No time was left for its halves, or they failed: nothing was said, or that none of them is slow.
+TEST(Bisection, WithoutItsHalvesASlowWorldIsANote) {
+  const auto slow = run(spec_of(1, "slow:node=17,suite=allreduce,case=*world*,factor=0.3"));
+  for (const bool failed : {false, true}) {
+    auto r = slow;
+    const auto halved = [](const auto& c) { return c.parameters.contains("variant"); };
+    if (failed)
+      std::ranges::find_if(r.cases, halved)->metrics.clear();
+    else
+      std::erase_if(r.cases, halved);
+    r.verdict = verdict::judge(r, verdict::options_from(r));
+    const auto found = said(r);
+    ASSERT_EQ(found.size(), 1U) << failed;
+    EXPECT_EQ(found[0]->severity, "INFO");
+    EXPECT_THAT(found[0]->text, HasSubstr("in groups of 4 nodes"));
+    EXPECT_THAT(found[0]->text, HasSubstr("its halves were not measured"));
+  }
+}
+
+/// A world that lost speed against its past is told as that already.
+TEST(Bisection, WithoutItsHalvesThereIsNoNoteBesideTheHistory) {
+  auto r = run(spec_of(1, "slow:node=17,suite=allreduce,case=*world*,factor=0.3"));
+  std::erase_if(r.cases, [](const auto& c) { return c.parameters.contains("variant"); });
+  const auto options = verdict::options_from(r);
+  for (const bool known : {false, true}) {
+    verdict::Judgement j(r, options);
+    verdict::collect_series(j);
+    for (const auto& s : j.series) {
+      if (!known || s.stage != "world") continue;
+      auto f = j.about(s, -1, "WARN", "abnormality", "drift");
+      f.reference_kind = "history";
+      j.add(std::move(f), {});
+    }
+    const auto before = j.found.size();
+    verdict::judge_bisection(j);
+    EXPECT_EQ(j.found.size() - before, known ? 0U : 1U);
+  }
 }
 
 TEST(Bisection, IsLeftOutWhereTheWorldIsFastOrItsReasonKnown) {

@@ -130,6 +130,31 @@ TEST(Simulate, TheClockExplainsTheRate) {
   EXPECT_LT(clock[7] / median(clock), 0.96);
 }
 
+/// The same samples lose clock and rate.
+TEST(Simulate, AThrottleOfSomeDutyHitsThatShareOfTheSamples) {
+  Spec spec = spec_of(8, 1, {"gemm/fp32-n4096-alone"});
+  spec.clock_cv = 0.01;
+  spec.samples = 400;
+  spec.faults = {parse_fault("throttle:node=7,percent=30,duty=0.25")};
+  const auto r = screen(spec);
+  const auto& c = case_named(r, "gemm/fp32-n4096-alone");
+  const auto clock = c.find("clock")->values.held(), rate = c.find("throughput")->values.held();
+  std::size_t hit = 0;
+  for (std::size_t e = 0; e < c.entities(); ++e) {
+    const double usual_clock = quantile({clock.data() + e * c.samples(), c.samples()}, 0.9),
+                 usual_rate = quantile({rate.data() + e * c.samples(), c.samples()}, 0.9);
+    for (std::size_t s = 0; s < c.samples(); ++s) {
+      const double lost = std::log(clock[e * c.samples() + s] / usual_clock);
+      EXPECT_NEAR(std::log(rate[e * c.samples() + s] / usual_rate), clock_slope * lost, 0.02) << e;
+      if (lost > -0.1) continue;
+      ++hit;
+      EXPECT_EQ(e, 7U);
+      EXPECT_NEAR(std::exp(lost), 0.7, 0.01);
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(hit), 100, 35);  // four standard deviations of a binomial
+}
+
 TEST(Simulate, HeavyNoiseIsOneSided) {
   Spec spec = spec_of(40, 1, {"memory/triad-alone"});
   spec.noise = Noise::heavy;

@@ -29,6 +29,21 @@ TEST(BurnPlan, AllThreadsOfARankFillItsMemory) {
   EXPECT_DOUBLE_EQ(fill_rate(gpus), 1e11) << "in the plan and in the run";
 }
 
+/// A segment of 30 min leaves four minutes for retests.
+TEST(BurnPlan, WhatIsMeasuredAgainIsNoSecondSoak) {
+  const BurnSuite suite;
+  Config config = fakes::config_of(suite, Level::soak, {{"burn.pulse", {"1"}}});
+  config.duration_s = 1800;
+  const auto cases = suite.plan({config, fakes::cluster({1, 2, 1, 2}), std::uint64_t{4} << 30, 1});
+  const Case* burn = fakes::find(cases, "mixed-together");
+  ASSERT_NE(burn, nullptr);
+  EXPECT_DOUBLE_EQ(burn->seconds, 540);
+  EXPECT_EQ(burn->retest_seconds, most_retest_s);
+  const Case* pulses = fakes::find(cases, "pulse-1000ms-d50-together");
+  ASSERT_NE(pulses, nullptr);
+  EXPECT_EQ(pulses->retest_seconds, pulses->seconds) << "the train is the same";
+}
+
 /// A NaN of a required metric makes its case an error.
 TEST(BurnMetrics, APulseMayBeMissed) { EXPECT_FALSE(metrics().of("pulse", "throughput").required); }
 

@@ -159,6 +159,8 @@ TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
   EXPECT_EQ(c.entities, 2) << "one rank of each node";
   EXPECT_EQ(p2p::spec_of(c).nic, "mlx5_0:1");
   EXPECT_EQ(p2p::spec_of(c).name(), c.name);
+  const auto repeated = Planner(p2p, Level::smoke).option("p2p.nics", "mlx5_0:1,mlx5_0:1").plan(topology);
+  EXPECT_EQ(of_nics(repeated), of_nics(asked));
   try {
     Planner(p2p, Level::smoke).option("p2p.nics", "eth7").plan(topology);
     FAIL() << "a NIC that nobody has was accepted";
@@ -259,6 +261,12 @@ TEST(CommPlan, WrongOptionsAreNamed) {
             std::string::npos);
   EXPECT_NE(message(Planner(allreduce, Level::quick).option("allreduce.sizes", "64GiB")).find("64 GiB"),
             std::string::npos);
+  const char* of_64_bits = "4611686018427387904";  // 2^62: ten slots of it are 2^64 bytes and more
+  EXPECT_NE(message(Planner(p2p, Level::quick).option("p2p.sizes", of_64_bits)).find("does not fit"),
+            std::string::npos);
+  EXPECT_NE(
+      message(Planner(allreduce, Level::quick).option("allreduce.sizes", of_64_bits)).find("may be used"),
+      std::string::npos);
 }
 
 TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {

@@ -40,6 +40,7 @@ TEST(GemmChoice, ADeviceWithoutAnAlgorithmHasTheShapeOfAll) {
   Case c = small_case("fp32-n64-together", "product");
   c.parameters["n"] = 64;
   Bench b(config_of(GemmSuite(), Level::standard));
+  b.device.gpu = true;
   int calls = 0;
   b.device.tuned = [&]() -> GemmAlgorithm {
     if (++calls > 1) throw Error(ErrorKind::device, "no algorithm");
@@ -51,6 +52,34 @@ TEST(GemmChoice, ADeviceWithoutAnAlgorithmHasTheShapeOfAll) {
   ASSERT_TRUE(choices.contains(c.path()));
   EXPECT_EQ(choices.at(c.path()).shape.n, 64U);
   EXPECT_TRUE(choices.at(c.path()).algorithm.starts_with("own:"));
+}
+
+TEST(GemmChoice, AHostHasNothingToChooseFromAndFillsNoOperands) {
+  Case c = small_case("fp32-n512-together", "product");
+  c.parameters["n"] = 512;
+  Bench b(config_of(GemmSuite(), Level::standard));
+  int asked = 0;
+  b.device.tuned = [&]() -> GemmAlgorithm {
+    ++asked;
+    return {"fastest", 1, {}};
+  };
+  SelfCommunicator world;
+  EXPECT_TRUE(gemm::choose({c}, 1, b.device, world, [] { return true; }).empty());
+  EXPECT_EQ(asked, 0);
+  EXPECT_LT(b.device.arena().size(), std::size_t{3} * 512 * 512 * sizeof(float));
+}
+
+/// A segment of 30 min leaves four minutes for retests.
+TEST(GemmPlan, ASustainedSeriesIsMeasuredAgainInAPartOfItsTime) {
+  const GemmSuite gemm;
+  const Config config = config_of(gemm, Level::soak);
+  ASSERT_DOUBLE_EQ(config.budget_s(), 1800);
+  const auto cases = gemm.plan({config, cluster({1, 2, 1, 32}), std::uint64_t{16} << 30, 1});
+  const Case* c = find(cases, "fp32-sustained-n4096-together");
+  ASSERT_NE(c, nullptr);
+  EXPECT_DOUBLE_EQ(c->seconds, 450);
+  EXPECT_DOUBLE_EQ(c->retest_seconds, 60);
+  EXPECT_LE(c->min_seconds, c->retest_seconds);
 }
 
 }  // namespace

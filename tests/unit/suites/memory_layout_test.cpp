@@ -325,9 +325,28 @@ TEST(MemoryPatternSizing, KeepsItsShareAtAnyRate) {
 
 TEST(MemoryPatternSizing, PausesAreNoTimeOfSweeps) {
   // 40 s of sweeps and two pauses of 2 min, with 6 min left: 60 s for the sweeps.
-  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(280, 360, 240), 60);
-  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(10, 1e6, 0), 60) << "six times the plan";
-  EXPECT_LT(memory::sweeps_share_s(280, 200, 240), 0) << "not even the pauses fit";
+  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(280, 360, 1e6, 240), 60);
+  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(10, 1e6, 1e6, 0), 60) << "six times the plan";
+  EXPECT_LT(memory::sweeps_share_s(280, 200, 1e6, 240), 0) << "not even the pauses fit";
+}
+
+TEST(MemoryPatternSizing, EndsBeforeTheCaseIsLate) {
+  // A pattern of 100 s is late after 410 s: a longer one with sweeps of a minute each is taken for hung.
+  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(100, 1e6, 410, 0), 307.5);
+  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(100, 1e6, 410, 40), 267.5) << "the pauses are within it";
+  for (const double planned_s : {0.25, 4.0, 20.0, 100.0, 900.0})
+    for (const double pauses_s : {0.0, 0.5 * planned_s}) {
+      const double late_s = 10 + 4 * planned_s,
+                   share_s = memory::sweeps_share_s(planned_s, 1e6, late_s, pauses_s);
+      EXPECT_LT(share_s + pauses_s, late_s) << planned_s;
+      EXPECT_GE(share_s, 2 * (planned_s - pauses_s)) << "what is half as fast as planned is tested in full";
+    }
+}
+
+TEST(MemoryPatternSizing, ARegionInChunksMayBeLate) {
+  EXPECT_EQ(memory::time_until_late_s(1, 410), 410);
+  const double late_s = memory::time_until_late_s(2, 410);
+  EXPECT_DOUBLE_EQ(memory::sweeps_share_s(100, 1e6, late_s, 0), 600) << "six times the plan";
 }
 
 TEST(MemoryPlan, ALongSoakIsPlannedBySegments) {

@@ -226,6 +226,15 @@ TEST(MemoryRun, AWordThatChangesUnderAPatternIsLocated) {
   EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), std::vector<double>{1});
 }
 
+TEST(MemoryRun, APatternBeginsNoSweepThatWouldEndLate) {
+  Bench b = bench();
+  Case c = pattern_case("own-address");
+  c.deadline_s = 1e-9;
+  b.run(suite(), c);
+  EXPECT_EQ(b.record.state_, results::CaseState::incomplete);
+  EXPECT_TRUE(b.record.reason_.starts_with("cut short after 0 of 3 sweeps")) << b.record.reason_;
+}
+
 TEST(MemoryRun, AFaultIsToldByItsKind) {
   Bench b = bench();
   int sweeps = 0;

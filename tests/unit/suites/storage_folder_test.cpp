@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "base/child_process.hpp"
 #include "base/error.hpp"
@@ -234,6 +236,32 @@ TEST(StorageSpace, ReserveIsKept) {
   EXPECT_EQ(allowance({0, 0}, gib), gib) << "it tells no size, and --storage.space does";
   EXPECT_EQ(allowance({0, 0}, 0), 0u);
   EXPECT_EQ(allowance({20 * gib, 4 * gib}, gib), 0u) << "less than 5 GiB are left";
+}
+
+TEST(StorageSpace, FilesAreMadeOfInodesThatMayBeTaken) {
+  EXPECT_EQ(file_allowance({1000, 700}), 600u);
+  EXPECT_EQ(file_allowance({1000, 100}), 0u) << "a tenth is left";
+  EXPECT_EQ(file_allowance({1000, 99}), 0u);
+  EXPECT_EQ(file_allowance({0, 0}), std::numeric_limits<std::uint64_t>::max()) << "it tells no number";
+  EXPECT_EQ(allowed_files("/scratch", {1000, 700}, 8), 75u);
+  EXPECT_EQ(allowed_files("/scratch", {1000, 108}, 8), 1u);
+  try {
+    allowed_files("/scratch", {1000, 107}, 8);
+    FAIL() << "seven files for eight ranks";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::resource);
+    EXPECT_NE(std::string(e.what()).find(
+                  ": /scratch: 107 of 1000 inodes are free, 100 must stay so: too few for 8 ranks"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+TEST_F(StorageFolder, TellsTheInodesOfItsFileSystem) {
+  struct statvfs info {};
+  ASSERT_EQ(::statvfs(dir_.c_str(), &info), 0);
+  const Folder folder(dir_, run);
+  EXPECT_EQ(folder.inodes().total, info.f_files);
 }
 
 }  // namespace

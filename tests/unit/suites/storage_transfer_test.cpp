@@ -81,6 +81,18 @@ class StorageTransfer : public testing::Test {
     }
   }
 
+  /// A file of two ranks, of blocks as large as pages are at most.
+  static constexpr Layout shared{64 << 10, 2, 4, 2, 0};
+  /// Brings a block of it into the page cache, and keeps it there.
+  static void map(const Transfer& transfer, std::uint64_t block) {
+    void* const at = ::mmap(nullptr, shared.block_bytes, PROT_READ, MAP_SHARED, transfer.descriptor(),
+                            static_cast<off_t>(block * shared.block_bytes));
+    ASSERT_NE(at, MAP_FAILED);
+    ::madvise(at, shared.block_bytes, MADV_RANDOM);  // no page beside those that are touched
+    for (std::uint64_t i = 0; i < shared.block_bytes; i += 4096)
+      (void)static_cast<const volatile char*>(at)[i];
+  }
+
   NotingEngine engine_;
   std::optional<DamageLog> log_;
 };
@@ -126,15 +138,6 @@ TEST_F(StorageTransfer, WhatStaysInThePageCacheIsNotReadFromStorage) {
 
 TEST_F(StorageTransfer, OfASharedFileTheBlocksWrittenLastAreLookedAt) {
   if (in_memory()) GTEST_SKIP() << "temporary files lie in memory here";
-  constexpr Layout shared{64 << 10, 2, 4, 2, 0};  // pages have no more than 64 KiB
-  const auto map = [&](const Transfer& transfer, std::uint64_t block) {
-    void* const at = ::mmap(nullptr, shared.block_bytes, PROT_READ, MAP_SHARED, transfer.descriptor(),
-                            static_cast<off_t>(block * shared.block_bytes));
-    ASSERT_NE(at, MAP_FAILED);
-    ::madvise(at, shared.block_bytes, MADV_RANDOM);  // no page beside those that are touched
-    for (std::uint64_t i = 0; i < shared.block_bytes; i += 4096)
-      (void)static_cast<const volatile char*>(at)[i];
-  };
   with(file_on_disk(), shared, [&](Transfer& transfer, Context&) {
     transfer.lay_out(60);
     write(transfer, 4);
@@ -146,6 +149,23 @@ TEST_F(StorageTransfer, OfASharedFileTheBlocksWrittenLastAreLookedAt) {
     EXPECT_NEAR(transfer.evict(), 0.5, 0.05);
     map(transfer, 14);
     EXPECT_LE(transfer.evict(), 0.05);
+  });
+}
+
+TEST_F(StorageTransfer, OfASharedFileOnlyTheBlocksThatARankReadsCountAsResident) {
+  if (in_memory()) GTEST_SKIP() << "temporary files lie in memory here";
+  with(file_on_disk(), shared, [&](Transfer& transfer, Context&) {
+    transfer.lay_out(60);
+    EXPECT_GE(transfer.evict(), 0.95);
+    Layout other = shared;
+    other.rank = 1;
+    map(transfer, 1);
+    const int fd = transfer.descriptor();
+    EXPECT_NEAR(resident_blocks(fd, other, 0, 1), 0.5, 0.05) << "the first of two";
+    EXPECT_LE(resident_blocks(fd, other, 1, 1), 0.05);
+    EXPECT_LE(resident_blocks(fd, shared, 0, 1), 0.05);
+    EXPECT_NEAR(resident_blocks(fd, shared, 0, 1, shared.block_bytes), 0.5, 0.05) << "behind a header";
+    EXPECT_EQ(resident_blocks(-1, shared, 0, 1), 1) << "where nothing tells";
   });
 }
 

@@ -99,6 +99,33 @@ TEST(TrainPlan, ACheckpointThatTakesTooLongOrTooMuchHostMemoryIsLeftOut) {
   EXPECT_NE(checkpoint(Level::quick, 70 * gib, true).find("in host memory"), std::string::npos);
 }
 
+TEST(TrainPlan, OnAHostACheckpointTakesMemoryBesideItsModel) {
+  TrainSuite suite;
+  const Topology topology = fakes::cluster({1, 2, 1, 2});
+  const Config config = plan_config(suite, Level::quick, {{"train.scratch", {"/x"}}});
+  const auto checkpoint = [&](std::uint64_t memory) {
+    return *fakes::find(train::plan_cases({config, topology, memory, 7}, false), "tiny-checkpoint");
+  };
+  const std::uint64_t model = checkpoint(std::uint64_t{1} << 30).bytes,
+                      state = 12 * train::preset_named("tiny").model.parameters();
+  EXPECT_EQ(checkpoint(model + state).not_applicable, "");
+  EXPECT_NE(checkpoint(model + state - 1).not_applicable.find("in host memory"), std::string::npos);
+  EXPECT_NE(checkpoint(model - 1).not_applicable.find("needs "), std::string::npos);
+}
+
+TEST(TrainBand, OfMoreSequencesThanWereTriedOnlyTheEntropyBoundsWhatIsLearned) {
+  for (const auto& [name, most] : {std::pair{"tiny", 32u}, {"small", 16u}}) {
+    const train::Preset& preset = train::preset_named(name);
+    const train::BandPoint* point = preset.point_at(20);
+    ASSERT_NE(point, nullptr);
+    EXPECT_GT(point->lower, train::least_regret);
+    EXPECT_EQ(preset.lower_edge(*point, preset.batch), point->lower);
+    EXPECT_EQ(preset.lower_edge(*point, most), point->lower) << name;
+    EXPECT_EQ(preset.lower_edge(*point, most + 1), train::least_regret) << name;
+    for (const train::BandPoint& p : preset.band) EXPECT_GE(p.lower, train::least_regret) << name;
+  }
+}
+
 TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
   TrainSuite suite;
   const Topology topology = fakes::cluster({1, 4, 1, 2});

@@ -15,6 +15,7 @@
 #include "suites/train/preset.hpp"
 #include "suites/train/step_log.hpp"
 #include "suites/train/train_suite.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/trust.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
 
@@ -93,6 +94,23 @@ CaseRecord run_case(const std::string& name, const std::map<std::string, std::ve
   }
   bench.run(suite, *c);
   return bench.record;
+}
+
+/// Each segment of a soak tunes anew.
+TEST(TrainCases, TellsWhatWasNotTunedInThisSegment) {
+  TrainSuite suite;
+  const Config config = config_of(suite, Level::quick);
+  fakes::Bench bench(config);
+  bench.device.gpu = true;
+  const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
+  const Case& c = *fakes::find(cases, "selftest-train");
+  bench.device.reserve(c.bytes);
+  fakes::SelfCommunicator world;
+  for (int segment = 1; segment <= 2; ++segment)
+    suite.prepare({c}, config, bench.device, world, [] { return false; });
+  bench.run(suite, c);
+  EXPECT_EQ(bench.record.parameters_.at("products_not_tuned"),
+            train::products_to_tune({c}, bench.device).size());
 }
 
 TEST(TrainCases, SelftestFindsTheFlippedBitInItsBucket) {

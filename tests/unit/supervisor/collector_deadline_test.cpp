@@ -52,5 +52,44 @@ TEST_F(CollectorTest, ARunBeyondItsDeadlineThatMovesOnIsNoHang) {
   EXPECT_THAT(controller.why, HasSubstr("100 s"));
 }
 
+/// A case that all ranks run, of 10 s, and ranks without progress for 8 s hang.
+class CollectorSetUp : public CollectorTest {
+ protected:
+  void begin_case() {
+    begin();
+    record(0, {0, 1, 2, 3});
+    record(1, {0, 1, 2, 3});
+  }
+  std::map<int, Snapshot> setting_up() {
+    std::map<int, Snapshot> at;
+    for (int r = 0; r < 4; ++r) at[r] = running(2, r == 0 ? Call::texts : Call::set_up);
+    return at;
+  }
+};
+
+TEST_F(CollectorSetUp, ACommunicatorThatTakesLongToMakeIsNoHang) {
+  begin_case();
+  pass(19, setting_up());
+  record(2, {0, 1, 2, 3});
+  EXPECT_THAT(controller.losses, IsEmpty());
+  EXPECT_EQ(controller.why, "");
+}
+
+TEST_F(CollectorSetUp, ACommunicatorThatIsNeverMadeIs) {
+  begin_case();
+  pass(21, setting_up());
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: case2: 4 ranks made no progress for 2"));
+}
+
+TEST_F(CollectorSetUp, ARankForWhichTheOthersWaitInVainIsNamed) {
+  begin_case();
+  auto at = setting_up();
+  at[2] = running(2, Call::none);
+  pass(13, at);
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("hang: rank 2 on node01 did not end case2 in time"));
+}
+
 }  // namespace
 }  // namespace assay::supervisor

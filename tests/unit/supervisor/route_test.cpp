@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -361,6 +362,23 @@ TEST(OpenFiles, OneForEachNodeIsRequired) {
   launch.size = 8192;
   launch.local_size = 8;
   EXPECT_NO_THROW(require_open_files(launch)) << "1095 are needed";
+}
+
+/// Rank 0's node may have more ranks than the others, or fewer.
+TEST(OpenFiles, AStepOfSlurmHasTheNodesThatItTells) {
+  LaunchEnvironment launch;
+  launch.size = 1000;
+  setenv("SLURM_STEP_NUM_TASKS", "1000", 1);
+  setenv("SLURM_STEP_NUM_NODES", "500", 1);
+  for (const int local : {1, 8}) {
+    launch.local_size = local;
+    EXPECT_EQ(connections_of(launch), local - 1 + 499);
+  }
+  setenv("SLURM_STEP_NUM_TASKS", "500", 1);  // of the step with the daemons of mpirun
+  EXPECT_EQ(connections_of(launch), 7 + 124);
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  unsetenv("SLURM_STEP_NUM_NODES");
+  EXPECT_EQ(connections_of(launch), 7 + 124);
 }
 
 }  // namespace

@@ -74,6 +74,21 @@ TEST(Counters, WhatDriversKeepOfErrorsAndFlow) {
   EXPECT_TRUE(std::isnan(after[at(set, "n/eth0", "driver_flow:np_cnp_sent")])) << "it was there before";
 }
 
+TEST(Counters, OfADriverThatAnswersSlowlyTheyAreUnsupported) {
+  Tree tree;
+  tree.file("/sys/class/net/eth0/device/vendor", "0x15b3\n");
+  std::string stats = "NIC statistics:\n     rx_crc_errors_phy: 3\n     rx_prio3_pause: 40\n";
+  for (int i = 0; i < 300'000; ++i) stats += "     queue" + std::to_string(i) + "_packets: 1\n";
+  tree.file("/ethtool-S/eth0", stats);
+  CounterSet set = CounterSet::probe("n", tree.root());
+  EXPECT_FALSE(has(set, "n/eth0", "driver_errors:rx_crc_errors_phy"));
+  std::vector<std::string> unsupported;
+  for (const auto& source : set.unsupported_sources())
+    unsupported.push_back(source.entity_kind + " " + source.entity_name + " " + source.counter);
+  EXPECT_THAT(unsupported, ElementsAre("nic n/eth0 driver_errors:rx_crc_errors_phy",
+                                       "nic n/eth0 driver_flow:rx_prio3_pause"));
+}
+
 TEST(Counters, TheRunningSystemsDriversAnswerOrDoNot) {
   EXPECT_TRUE(driver_stats("no-such-interface").empty());
   EXPECT_TRUE(driver_stats(std::string(200, 'x')).empty());

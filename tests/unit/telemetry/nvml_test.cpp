@@ -160,15 +160,45 @@ TEST(Nvml, SaysWhyItCannotBeUsed) {
   EXPECT_THAT(nvml->lost()[0], HasSubstr("GPU 1 of the driver does not answer"));
 }
 
+/// Five GPUs, of which the second is lost and the fourth belongs to another job.
+void take_two_away(FakeGpus& fake) {
+  const Json one = fake.gpu(0);
+  for (int more = 0; more < 3; ++more) fake.json["nodes"]["*"].push_back(one);
+  fake.gpu(1)["no_handle"] = true;
+  fake.gpu(3)["hidden"] = true;
+  fake.write();
+}
+
+TEST(Nvml, AGpuKeepsItsNumberWhereOthersAreLostOrHidden) {
+  FakeGpus fake;
+  take_two_away(fake);
+  Node node;
+  const auto thread = probe_gpus(node);
+  ASSERT_EQ(node.gpus.size(), 3U);
+  for (const auto& [gpu, name] : {std::pair{0U, "gpu0"}, {1U, "gpu2"}, {2U, "gpu4"}})
+    EXPECT_EQ(node.gpu_name(gpu), name);
+  EXPECT_EQ(node.gpus_hidden, std::vector<int>{3});
+  ASSERT_EQ(node.gpus_lost.size(), 1U);
+  EXPECT_THAT(node.gpus_lost[0], HasSubstr("GPU 1 of the driver does not answer"));
+  CounterSet set;
+  set.add_gpus("node07", thread, node);
+  std::set<std::string> names;
+  for (const auto& source : set.sources()) names.insert(source.entity_name);
+  EXPECT_EQ(names, (std::set<std::string>{"node07/gpu0", "node07/gpu2", "node07/gpu4"}));
+}
+
 TEST(Nvml, NodeGoesThroughJson) {
   FakeGpus fake;
   Node node;
   describe_gpus(*opened(), node);
   node.gpus_lost = {"GPU 7"};
+  node.gpus_hidden = {5, 6};
   const Node back = node_from_json(to_json(node));
   EXPECT_EQ(to_json(back), to_json(node));
   EXPECT_EQ(back.gpus.size(), 2U);
   EXPECT_EQ(back.gpus_lost, node.gpus_lost);
+  EXPECT_EQ(back.gpus_hidden, node.gpus_hidden);
+  EXPECT_EQ(back.gpus[1].number, 1);
 }
 
 std::size_t index_of(const CounterSet& set, const std::string& entity, const std::string& counter) {
@@ -267,6 +297,19 @@ TEST(NvmlThread, NobodyWaitsForADriverThatHangs) {
   EXPECT_FALSE(set.sources().empty()) << "or nobody would miss them";
   thread.reset();
   EXPECT_LT(now_s() - begin, 2.9);
+}
+
+TEST(NvmlThread, ADriverThatStartsItsGpusIsWaitedFor) {
+  FakeGpus fake;
+  fake.json["init"] = {{"hang_s", 0.5}, {"status", "success"}};
+  fake.write();
+  Node node;
+  EXPECT_EQ(probe_gpus(node, 5, 0.1), nullptr);
+  EXPECT_THAT(node.gpu_trouble, HasSubstr("persistence mode"));
+  const auto thread = probe_gpus(node, 5, 20);
+  EXPECT_NE(thread, nullptr);
+  EXPECT_EQ(node.gpus.size(), 2U);
+  EXPECT_EQ(node.gpu_trouble, "");
 }
 
 TEST(NvmlThread, ASampleThatIsLateIsMissingAndLaterOnesAreTaken) {

@@ -61,6 +61,19 @@ TEST(Telemetry, SamplesGpus) {
   for (const auto& [quantity, values] : series.values) EXPECT_EQ(values.size(), series.t.size()) << quantity;
 }
 
+TEST(Telemetry, AGpuHasTheNumberOfTheDriver) {
+  FakeGpus fake;
+  fake.gpu(0)["no_handle"] = true;
+  fake.gpu(1)["throttle_reasons"] = nvml::throttle::sw_power_cap;
+  fake.write();
+  Node node;
+  Telemetry telemetry("node07", probe_gpus(node), 10, 1, "/nowhere");
+  std::vector<TelemetryChunk::Flag> flags;
+  EXPECT_GE(sampled(telemetry, "node07/gpu1", 1, &flags).t.size(), 1U);
+  ASSERT_FALSE(flags.empty());
+  EXPECT_EQ(flags[0].entity_name, "node07/gpu1");
+}
+
 TEST(Telemetry, FlagsAreToldWhenTheyChange) {
   FakeGpus fake;
   fake.gpu(0)["throttle_reasons"] = nvml::throttle::sw_power_cap | nvml::throttle::hw_thermal;
@@ -115,6 +128,17 @@ TEST(Telemetry, ManyFlagsOfAGpuLoseNothingThatClearsOneThatIsRecorded) {
             flags.take());
   flags.add(5001, flapping, "n/gpu0", told);
   EXPECT_TRUE(told.back().set) << "the next case has its own limit";
+}
+
+TEST(Telemetry, PowerIsThatBetweenMovesOfTheEnergyCounter) {
+  PowerOfMoves power;
+  EXPECT_TRUE(std::isnan(power.add(0, 10))) << "nothing to compare with";
+  EXPECT_TRUE(std::isnan(power.add(0.1, 10))) << "it stands still, and the GPU takes power";
+  EXPECT_NEAR(power.add(0.2, 70), 300, 1e-9);
+  EXPECT_TRUE(std::isnan(power.add(0.3, unsupported)));
+  EXPECT_NEAR(power.add(0.4, 130), 300, 1e-9);
+  EXPECT_TRUE(std::isnan(power.add(0.5, 5))) << "the driver was loaded again";
+  EXPECT_NEAR(power.add(0.6, 35), 300, 1e-9);
 }
 
 TEST(Telemetry, ASensorThatHangsDelaysNoCase) {

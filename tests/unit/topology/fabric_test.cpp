@@ -130,6 +130,22 @@ TEST(Fabric, IbnetdiscoverByNameAndByGuid) {
   EXPECT_EQ(t.nodes[0].nics[0].leaf, "leaf01");
 }
 
+TEST(Fabric, AGuidDecidesBetweenAdaptersWithOtherNames) {
+  const Fabric f = parse_fabric(ib, "net.txt");
+  auto t = job(1, 3);
+  for (auto& nic : t.nodes[0].nics.edit()) nic.kind = "infiniband";
+  t.nodes[0].nics.edit()[0].name = "mlx5_0:1";  // which the file calls another adapter
+  t.nodes[0].nics.edit()[1].name = "mlx5_1:1";
+  for (const std::size_t nic : {0, 1}) t.nodes[0].nics.edit()[nic].id_source = "guid";
+  t.nodes[0].nic_ids = {"e41d:2d03:00a1:9999:1", "e41d:2d03:00a1:2340:1", ""};
+  EXPECT_EQ(apply_fabric(f, t).nics, 1U);
+  EXPECT_EQ(t.nodes[0].nics[0].leaf, "");
+  EXPECT_EQ(t.nodes[0].nics[1].leaf, "leaf01");
+  t.nodes[0].nics.edit()[0].id_source = "mac";  // no GUID is known of it
+  EXPECT_EQ(apply_fabric(f, t).nics, 1U);
+  EXPECT_EQ(t.nodes[0].nics[0].leaf, "leaf01") << "by name";
+}
+
 TEST(Fabric, WrongLinesAreNamed) {
   const auto wrong = [](const std::string& text, const std::string& message) {
     EXPECT_THAT(usage_message([&] { parse_fabric(text, "F"); }), HasSubstr(message)) << text;

@@ -274,6 +274,38 @@ TEST(GpuTopology, WhatNvmlDoesNotKnowIsAddedFromTheRanks) {
       << "slices are no GPUs more";
 }
 
+/// Of five GPUs the driver has lost the second, and keeps the fourth from the node's first rank.
+Node node_with_gaps() {
+  Node node = made_node("a", 3);
+  for (const std::size_t gpu : {0, 1, 2}) node.gpus.edit()[gpu].number = 2 * static_cast<int>(gpu);
+  node.gpus_lost = {"GPU 1 of the driver does not answer"};
+  node.gpus_hidden = {3};
+  return node;
+}
+
+TEST(GpuTopology, AGpuIsCalledByTheNumberOfTheDriver) {
+  const Topology t = discovered({node_with_gaps()}, {facts("a", 0, 0, "GPU-a2")});
+  EXPECT_EQ(t.ranks[0].gpu, 2);
+  const EntityTable entities(t);
+  EXPECT_EQ(entities.row(entities.device_of_rank(0)).name, "a/gpu4");
+  EXPECT_EQ(entities.row(entities.gpu(0, 1)).name, "a/gpu2");
+  for (const char* none : {"a/gpu1", "a/gpu3"}) EXPECT_EQ(entities.find("device", none), -1) << none;
+  EXPECT_THAT(inventory_tables(t, entities).at("node").number.at("gpus"), ElementsAre(4))
+      << "what the node has, and is not lost";
+}
+
+TEST(GpuTopology, GpusThatOnlyTheirRanksSeeTakeNumbersThatAreFree) {
+  const Topology t = discovered({node_with_gaps()},
+                                {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "MIG-1", {"GPU-x", "MIG-1"})});
+  ASSERT_EQ(t.nodes[0].gpus.size(), 5U);
+  EXPECT_EQ(t.nodes[0].gpu_name(3), "gpu3") << "the hidden one";
+  EXPECT_EQ(t.nodes[0].gpu_name(4), "gpu5") << "behind all that the driver counts";
+  EXPECT_TRUE(t.nodes[0].gpus_hidden.empty());
+  const EntityTable entities(t);
+  EXPECT_EQ(entities.row(entities.device_of_rank(1)).name, "a/gpu5");
+  EXPECT_THAT(inventory_tables(t, entities).at("node").number.at("gpus"), ElementsAre(4));
+}
+
 std::vector<std::string> told(const Topology& t, const LaunchExpectations& expect = {}) {
   std::vector<std::string> out;
   for (const auto& f : check_launch(t, expect, {}))
@@ -287,6 +319,20 @@ TEST(GpuLaunch, FewerGpusThanExpectedAreAFaultOfTheNode) {
   EXPECT_THAT(told(t),
               ::testing::Contains(
                   "launch-warn uncovered: a: 1 of 2 GPUs (gpu0) belong to no rank and are not measured"));
+}
+
+TEST(GpuLaunch, GpusThatAJobIsNotGivenAreNoFaultOfTheNode) {
+  Node part = made_node("a", 2);
+  part.gpus_hidden = {2, 3};
+  const Topology t =
+      discovered({part, made_node("b", 4)}, {facts("a", 0, 0, "GPU-a0"), facts("b", 1, 0, "GPU-b0")});
+  EXPECT_THAT(inventory_tables(t, EntityTable(t)).at("node").number.at("gpus"), ElementsAre(4, 4));
+  EXPECT_THAT(told(t, {0, 0, 4}),
+              ::testing::Contains("launch-inconclusive missing: a: 2 GPUs, expected 4: the driver keeps 2 "
+                                  "more from this job (cgroup)"));
+  EXPECT_THAT(told(t, {0, 0, 5}), ::testing::Contains("launch-fail missing: a: 2 GPUs, expected 5"));
+  const Topology alone = discovered({part}, {facts("a", 0, 0, "GPU-a0")});
+  EXPECT_THAT(told(alone, {0, 0, 2}), ::testing::Not(::testing::Contains(::testing::HasSubstr("expected"))));
 }
 
 TEST(GpuLaunch, GpusThatOnlyTheirOwnRanksSeeHaveNoCounters) {

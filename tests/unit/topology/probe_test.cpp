@@ -73,6 +73,25 @@ TEST(Probe, NothingOfferedIsUnsupportedAndNeverZero) {
   EXPECT_TRUE(node.dimms.empty());
 }
 
+TEST(Probe, VirtualMachinesOfArmAreToldByTheirFirmware) {
+  const auto told = [](const std::string& vendor, const std::string& product,
+                       const std::string& device_tree = "") {
+    Tree tree;
+    tree.file("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n");
+    if (!vendor.empty()) tree.file("/sys/class/dmi/id/sys_vendor", vendor + "\n");
+    if (!product.empty()) tree.file("/sys/class/dmi/id/product_name", product + "\n");
+    if (!device_tree.empty()) tree.file("/proc/device-tree/hypervisor/compatible", device_tree);
+    return probe_node(tree.root()).hypervisor;
+  };
+  EXPECT_EQ(told("QEMU", "KVM Virtual Machine"), "KVM");
+  EXPECT_EQ(told("Microsoft Corporation", "Virtual Machine"), "Virtual Machine");
+  EXPECT_EQ(told("Amazon EC2", "c7g.16xlarge"), "Amazon EC2");
+  EXPECT_EQ(told("Amazon EC2", "c7g.metal"), "none");
+  EXPECT_EQ(told("", "", std::string("linux,kvm\0", 10)), "linux,kvm");
+  EXPECT_EQ(told("", "", std::string("xen,xen-4.17\0xen,xen\0", 21)), "xen,xen-4.17");
+  EXPECT_EQ(told("NVIDIA", "GH200 P5042"), "") << "nothing tells that there is none";
+}
+
 TEST(Probe, ThisMachineIsPlausible) {
   const Node node = probe_node();
   EXPECT_GE(node.sockets, 1);

@@ -270,5 +270,20 @@ TEST(VerdictAccounting, ALostNodeIsOneReasonForAllItsCases) {
   EXPECT_EQ(naming("8 of 12 entities measured, without node5/cores0-1, node5/cores2-3"), 2);
 }
 
+TEST(VerdictAccounting, AFailedCaseOfOnePartNamesIt) {
+  auto r = healthy();
+  auto& one = add_case(r, "gemm", "one", "throughput", "FLOP/s", results::Better::higher, "device",
+                       {row_named(r, "node2/cores0-1")}, {1e11});
+  one.state = results::CaseState::fail;
+  one.reason = "other bytes were read back";
+  ASSERT_NE(find_kind(judge(r), "corrupt"), nullptr);
+  EXPECT_EQ(find_kind(judge(r), "corrupt")->text,
+            "node2/cores0-1 (rank 2): gemm/one failed: other bytes were read back");
+  r.cases.pop_back();
+  r.plan.pop_back();
+  first_case(r).state = results::CaseState::fail;
+  EXPECT_EQ(find_kind(judge(r), "corrupt")->text, "gemm/fp32-n2048-together failed") << "of all of them";
+}
+
 }  // namespace
 }  // namespace assay

@@ -260,7 +260,26 @@ TEST(VerdictCollectives, ASizeThatIsClearedHidesNoOther) {
   r = screened_groups(slow);
   later.faults.clear();
   simulate::run_retests(r, later, verdict::options_from(r));
-  EXPECT_TRUE(accused_groups(judge(r)).empty());
+  v = judge(r);
+  EXPECT_TRUE(accused_groups(v).empty());
+  EXPECT_EQ(std::ranges::count(v.findings, "sim17", &results::Finding::name), 1) << "one note for all sizes";
+}
+
+/// It was told again for each size.
+TEST(VerdictCollectives, ThatGroupsDifferedForAWhileIsOneNote) {
+  auto slow = groups_of(16, 2, {"slow:node=1+5+9+12+13+14,percent=90,suite=allreduce"});
+  for (int size = 1; size < 3; ++size) {
+    slow.metrics.push_back(slow.metrics.front());
+    slow.metrics.back().name = "allreduce-groups-" + std::to_string(16777216 << size) + "-mpi";
+    slow.metrics.back().parameters["bytes"] = 16777216 << size;
+  }
+  auto r = screened_groups(slow);
+  auto later = slow;
+  later.faults.clear();
+  simulate::run_retests(r, later, verdict::options_from(r));
+  const auto v = judge(r);
+  EXPECT_TRUE(accused_groups(v).empty());
+  EXPECT_EQ(std::ranges::count(v.findings, "split", &results::Finding::kind), 1) << all_reasons(v);
 }
 
 /// Operations of all ranks of one node at once: sample s of one beside sample s of the others. What disturbs

@@ -121,6 +121,25 @@ TEST(VerdictFewSamples, OneOfThreeNodesIsToldWhereTheOthersAreAlike) {
   EXPECT_EQ(judge(together).state, "PASS");
 }
 
+/// What several sizes of few samples agree on was a warning, whatever it lacked and of how many parts.
+TEST(VerdictFewSamples, SizesThatAgreeLeaveOpenWhatManySamplesDo) {
+  for (const auto& [parts, slow, deficit, state] :
+       {std::tuple{3, 1, 0.4, "WARN"}, {3, 1, 0.6, "INCONCLUSIVE"}, {4, 2, 0.4, "INCONCLUSIVE"}}) {
+    auto r = cluster(parts);
+    const auto devices = rows_of_kind(r, "device");
+    std::vector<double> rates(devices.size(), 1e11);
+    std::fill_n(rates.begin(), slow, 1e11 * (1 - deficit));
+    for (int size = 0; size < 3; ++size)
+      add_case(r, "memory", "copy-" + std::to_string(size), "bandwidth", "B/s", results::Better::higher,
+               "device", devices, rates, 2)
+          .parameters["bytes"] = 1 << (20 + size);
+    add_selftest(r, "memory");
+    const auto v = judge(r);
+    EXPECT_EQ(state_of(r, v, "node0"), state) << parts << " " << deficit << all_reasons(v);
+    EXPECT_EQ(state_of(r, v, "node" + std::to_string(parts - 1)), "PASS") << parts << " " << deficit;
+  }
+}
+
 /// Medians that repeat to 9 % at best, and one part that is `factor` times slower.
 Fleet noisy(double factor, std::uint64_t seed) {
   auto fleet = Fleet::of(12, 0.005, seed);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "history_rig.hpp"
 #include "verdict/history.hpp"
 
@@ -133,6 +134,72 @@ TEST(HistoryParts, WhatAPatternCoversIsNoRate) {
     earlier->push_back(verdict::snapshot_of(with_coverage(fleet.run(day), 0.9), "day"));
   const auto v = judged(with_coverage(fleet.run(10), 0.6), earlier);
   EXPECT_TRUE(drifts(v).empty()) << drifts(v)[0].text;
+}
+
+/// A night of collectives inside nodes of four ranks each; `slow` has lost a share of its rate.
+results::Results in_node_night(int day, int slow = -1, double lost = 0) {
+  auto r = fabricate::cluster(64, 4);
+  r.info.started = "2026-01-0" + std::to_string(day) + "T00:00:00Z";
+  r.info.run_id = "run " + std::to_string(day);
+  const auto devices = fabricate::rows_of_kind(r, "device");
+  std::vector<double> values;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    values.push_back(static_cast<int>(i / 4) == slow ? 1e11 * (1 - lost) : 1e11);
+  auto& c = fabricate::add_case(r, "allreduce", "allreduce-1048576-node", "busbw", "B/s",
+                                results::Better::higher, "device", devices, values);
+  results::Judging judging;
+  judging.of = results::MetricClass::collective;
+  judging.shared_by = results::SharedBy::node;
+  c.metrics[0].judging = judging;
+  fabricate::add_selftest(r, "allreduce");
+  return r;
+}
+
+TEST(HistoryParts, ALossInsideOneOfManyNodesIsToldOfThatNode) {
+  auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
+  for (int day = 1; day <= 4; ++day) earlier->push_back(verdict::snapshot_of(in_node_night(day), "day"));
+  EXPECT_TRUE(drifts(judged(in_node_night(5), earlier)).empty());
+  EXPECT_TRUE(drifts(judged(in_node_night(5, 9, 0.2), earlier)).empty());
+  auto now = in_node_night(5, 9, 0.6);
+  const auto first = judged(now, earlier);
+  auto found = drifts(first);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, "node");
+  EXPECT_EQ(found[0].name, "node9");
+  EXPECT_EQ(found[0].severity, "WARN");
+  EXPECT_NEAR(*found[0].deficit, 0.6, 0.01);
+  EXPECT_THAT(found[0].since, testing::HasSubstr("-05T"));
+  // It goes on, and has begun when it did.
+  earlier->push_back(verdict::snapshot_of(now, "day"));
+  found = drifts(judged(in_node_night(6, 9, 0.6), earlier));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].since, testing::HasSubstr("-05T"));
+  now.verdict = first;
+  now.verdict->inputs = Json::parse(first.inputs.dump());
+  const auto second = verdict::judge(now, verdict::options_from(now));
+  EXPECT_EQ(drifts(second).at(0).text, drifts(first).at(0).text);
+  EXPECT_EQ(second.inputs, first.inputs);
+}
+
+TEST(HistoryParts, OtherRanksOfANodeAreAnotherCollective) {
+  auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
+  for (int day = 1; day <= 4; ++day) earlier->push_back(verdict::snapshot_of(in_node_night(day), "day"));
+  auto now = in_node_night(5, 9, 0.6);
+  for (auto& e : now.entities)
+    if (e.name == "node9/cores0-1") e.id += "-new";
+  EXPECT_TRUE(drifts(judged(now, earlier)).empty());
+}
+
+TEST(HistoryParts, ADamagedHistoryOfNodesIsRefused) {
+  auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
+  for (int day = 1; day <= 4; ++day) earlier->push_back(verdict::snapshot_of(in_node_night(day), "day"));
+  const auto inputs = judged(in_node_night(5), earlier).inputs;
+  ASSERT_EQ(inputs["history"]["node_totals"].size(), 1U);
+  for (const char* field : {"node", "base", "since"}) {
+    auto bad = inputs["history"];
+    bad["node_totals"][0][field] = field[0] == 'b' ? Json("AAAAAAAAAAA=") : Json(3);
+    EXPECT_THROW(verdict::history_from(bad), Error) << field;
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "fleet.hpp"
 #include "measure/robust.hpp"
+#include "verdict/judgement.hpp"
 
 namespace assay {
 namespace {
@@ -73,6 +74,117 @@ TEST(VerdictPeerStories, APartThatWasSlowInAllMetricsForAWhileIsANote) {
   const auto v = judge(r);
   EXPECT_EQ(v.state, "PASS") << all_reasons(v);
   ASSERT_NE(find_kind(v, "intermittent"), nullptr);
+  std::erase_if(r.cases,
+                [](const auto& c) { return c.name.ends_with(".c1") && c.name != "pattern0-together.c1"; });
+  EXPECT_EQ(verdict::retests(r, verdict::options_from(r)).size(), 3U) << "all at once, not one a round";
+}
+
+/// A metric that only warns was not told beside a refuted one. It is measured again, too.
+TEST(VerdictPeerStories, ARefutedMetricHidesNoWarningOfAnother) {
+  auto triad = Fleet::of(64, 0.001), copy = Fleet::of(64, 0.001, 2);
+  copy.name = "copy-together";
+  const Fleet healthy = triad, healthy_copy = copy;
+  copy.rate[5] = 1e11 * std::exp(-0.0265);
+  auto alone = copy.run();
+  ASSERT_EQ(Fleet::run_retests(alone, copy), 0U) << "no fault";
+  ASSERT_EQ(against_peers(judge(alone)), "WARN");
+  triad.rate[5] *= 0.88;
+  for (const bool lasting : {true, false}) {
+    auto r = triad.run();
+    copy.add(r);
+    const auto later = [&](const verdict::Retest& retest) -> const Fleet& {
+      return retest.name != copy.name ? healthy : lasting ? copy : healthy_copy;
+    };
+    EXPECT_EQ(Fleet::run_retests(r, later), 2U);
+    const auto v = judge(r);
+    EXPECT_EQ(against_peers(v), lasting ? "WARN" : "INFO") << all_reasons(v);
+    if (lasting) {
+      EXPECT_EQ(v.findings[0].metric, "memory/copy-together:bandwidth");
+    }
+  }
+}
+
+/// Metrics of part 5, each slower by the first factor in the screening and by the second one later; returns
+/// the fleets as they are later.
+std::vector<Fleet> add_metrics(results::Results& r, const std::vector<std::pair<double, double>>& slow,
+                               double first_block_s = 1) {
+  std::vector<Fleet> later;
+  for (const auto& [first, second] : slow) {
+    const std::size_t k = later.size();
+    auto fleet = Fleet::of(64, 0.0005, 1 + k);
+    fleet.name = "pattern" + std::to_string(k) + "-together";
+    later.push_back(fleet);
+    later.back().rate[5] *= second;
+    fleet.rate[5] *= first;
+    if (k == 0) fleet.block_s = first_block_s;
+    fleet.add(r);
+  }
+  return later;
+}
+
+std::size_t retest_metrics(results::Results& r, const std::vector<Fleet>& later) {
+  return Fleet::run_retests(r, [&](const verdict::Retest& retest) -> const Fleet& {
+    return *std::ranges::find(later, retest.name, &Fleet::name);
+  });
+}
+
+/// The worst is gone in its retest, the second stays open, and the third is confirmed, or the first lasted.
+TEST(VerdictPeerStories, AnOpenMetricHidesNoFaultOfAnother) {
+  for (const bool lasted : {false, true}) {
+    auto r = cluster(64);
+    add_selftest(r, "memory");
+    const auto later = add_metrics(r, {{0.88, 1}, {0.9, 0.973}, {0.94, lasted ? 1 : 0.94}}, lasted ? 35 : 1);
+    EXPECT_EQ(retest_metrics(r, later), 3U);
+    const auto v = judge(r);
+    ASSERT_EQ(count_severity(v, "FAIL"), 1U) << all_reasons(v);
+    EXPECT_EQ(v.findings[0].confirmed_by, lasted ? "blocks" : "retest");
+    EXPECT_THAT(v.findings[0].metric, HasSubstr(lasted ? "pattern0" : "pattern2"));
+  }
+}
+
+/// They counted as further candidates, and the interval of every other part was wider.
+TEST(VerdictPeerStories, MetricsBesideARefutedOneWidenNoOtherInterval) {
+  auto r = cluster(64);
+  add_selftest(r, "memory");
+  auto later = add_metrics(r, {{0.88, 1}, {0.9, 0.9}, {0.91, 0.91}, {0.92, 0.92}});
+  auto& values = first_case(r).metrics[0].values;
+  for (std::size_t s = 0; s < first_case(r).samples(); ++s) values[20 * first_case(r).samples() + s] *= 0.93;
+  later[0].rate[20] *= 0.93;
+  EXPECT_EQ(retest_metrics(r, later), 4U);
+  const auto interval_in = [](const results::Results& run) {
+    const auto v = judge(run);
+    const auto f = std::ranges::find(v.findings, "node20/cores0-1", &results::Finding::name);
+    EXPECT_NE(f, v.findings.end());
+    return f == v.findings.end() ? std::pair(0.0, 0.0) : std::pair(*f->ci_low, *f->ci_high);
+  };
+  auto alone = r;
+  std::erase_if(alone.cases, [](const auto& c) { return !c.name.starts_with("pattern0"); });
+  EXPECT_EQ(interval_in(r), interval_in(alone));
+}
+
+/// What few peers leave open became a warning where a retest found the part slow, too.
+TEST(VerdictPeerStories, AWarningReplacesNothingThatIsOpen) {
+  auto fleet = Fleet::of(64, 0.001, 2);
+  fleet.name = "copy-together";
+  fleet.rate[5] *= 0.976;
+  const auto r = fleet.run();
+  const auto options = verdict::options_from(r);
+  const std::string name = "node5/cores0-1";
+  for (const bool open : {true, false}) {
+    verdict::Judgement j(r, options);
+    verdict::collect_series(j);
+    const auto s = std::ranges::find(j.series, "memory/copy-together:bandwidth", &verdict::Series::full);
+    ASSERT_NE(s, j.series.end());
+    const auto row = row_named(r, name);
+    auto f = j.about(*s, row, "WARN", "abnormality", "slow");
+    f.reference_kind = "peers";
+    j.add(std::move(f), {row}, open);
+    verdict::judge_peers(j);
+    std::erase_if(j.found, [&](const auto& found) { return found.finding.name != name; });
+    ASSERT_EQ(j.found.size(), 1U);
+    EXPECT_EQ(j.found[0].finding.severity, "WARN");
+    EXPECT_EQ(j.found[0].inconclusive, open);
+  }
 }
 
 /// A larger deficit that is only worth a note, since healthy parts differ as much.

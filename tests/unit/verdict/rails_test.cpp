@@ -86,6 +86,18 @@ TEST(VerdictRails, ASlowRailIsOneFindingWithItsDevices) {
       accused_rails(judge(rails_run({"device=0+1+3,percent=40"}))).empty());  // which of them is the odd one?
 }
 
+/// Nothing was said of them where no pairs were measured.
+TEST(VerdictRails, MoreThanHalfOfTheRailsInGroupsAreANote) {
+  const auto v = judge(rails_run({"device=0+1+3,percent=40"}));
+  EXPECT_TRUE(accused_rails(v).empty());
+  const auto* note = find_kind(v, "split");
+  ASSERT_NE(note, nullptr);
+  EXPECT_THAT(note->text, HasSubstr("rails 0, 1, 3 "));
+  EXPECT_EQ(note->members.size(), 96U);
+  EXPECT_NEAR(*note->deficit, 0.4, 0.03);
+  EXPECT_EQ(find_kind(judge(rails_run({})), "split"), nullptr);
+}
+
 TEST(VerdictRails, HealthyRailsAccuseNobody) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed)
     for (const int nodes : {8, 16, 64})

@@ -54,6 +54,8 @@ TEST(VerdictPhysical, DomainsWithoutCoresTakeNoShareOfTheBandwidth) {
   table.number["pus"].assign(10, 0);
   std::fill_n(table.number["pus"].begin(), 5, 16.0);
   EXPECT_EQ(count_severity(judge(r), "FAIL"), 1U) << "the second domain of each node is a CXL device";
+  table.number["pus"][1] = results::not_taken;
+  EXPECT_EQ(count_severity(judge(r), "FAIL"), 1U) << "a node that does not tell its cores";
   table.number["pus"].assign(10, 16);
   EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U);
 }
@@ -64,7 +66,16 @@ TEST(VerdictPhysical, NotClaimedWithoutKnowledgeOrWithIdleCores) {
   auto r = memory_run(5, std::vector<double>(5, 40e9), 100e9);
   r.events.push_back({0, 1, "launch-info", "node0/mlx5_0: counter is at its maximum", "uncovered"});
   EXPECT_EQ(count_severity(judge(r), "FAIL"), 1U) << "no core is idle";
+  for (const auto& [row, text] : {std::pair{1, "node0: 2 of 4 counters cannot be read"},
+                                  std::pair{-1, "GPUs are not measured: all ranks measure with the CPUs"}})
+    r.events.push_back({0, row, "launch-inconclusive", text, "uncovered"});
+  EXPECT_EQ(count_severity(judge(r), "FAIL"), 1U) << "nor by this";
   r.events.push_back({0, 1, "launch-warn", "node0: 30 of 32 cores", "uncovered"});
+  const auto others = judge(r);
+  ASSERT_EQ(count_severity(others, "FAIL"), 1U);
+  EXPECT_EQ(others.findings[0].members.size(), 4U) << "of node0 nothing is claimed";
+  for (const auto row : rows_of_kind(r, "node"))
+    r.events.push_back({0, row, "launch-warn", "node: 30 of 32 cores", "uncovered"});
   EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U);
 }
 

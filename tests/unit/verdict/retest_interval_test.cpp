@@ -2,10 +2,16 @@
 // How certain what a retest measured is: its samples may have two states, and its blocks may differ.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "baseline_rig.hpp"
+#include "verdict/judgement.hpp"
+#include "verdict/retest/candidates.hpp"
+#include "verdict/retest/result.hpp"
 
 namespace assay {
 namespace {
@@ -58,6 +64,86 @@ TEST(VerdictRetestInterval, BlocksThatDifferWidenIt) {
   const auto again = in_turn({{10, 97}, {10, 98.5}, {10, 104}});
   EXPECT_EQ(faults_by_limit(measured_as(again, 30)), 1U) << "one block";
   EXPECT_EQ(faults_by_limit(measured_as(again, 10)), 0U);
+}
+
+/// What is in doubt at another clock was left out in the screening only, and the retest confirmed it.
+TEST(VerdictRetestInterval, WhatTheClockMayExplainIsNoRemainderInTheRetest) {
+  std::vector<verdict::SeriesRow> rows(9);
+  verdict::Population p;
+  p.slope = 1;
+  p.delta = 0.03;
+  verdict::RetestCase again;
+  again.se = 0.0005;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].entity = static_cast<std::int32_t>(i);
+    p.members.push_back({&rows[i], 0, 0, 0, false});
+    again.members.push_back({rows[i].entity, 0, 0, 0, results::not_taken, 30});
+  }
+  // 4.5 % slow at equal clock.
+  const auto deficit_at = [&](double clock, bool slope_known) {
+    p.slope_known = slope_known;
+    again.members[0].clock = std::log(clock);
+    again.members[0].rate = std::log(clock) - 0.045;
+    const auto c = verdict::judge_retest(p, {again}, 0, true, {0}, 1);
+    EXPECT_TRUE(c.measured);
+    EXPECT_EQ(c.confirmed, c.deficit > 0.04) << clock;
+    return c.deficit;
+  };
+  EXPECT_NEAR(deficit_at(0.94, true), 0.045, 1e-9);
+  EXPECT_NEAR(deficit_at(0.88, true), 0.045 + 0.15 * std::log(0.88), 1e-9) << "far below the usual clock";
+  EXPECT_NEAR(deficit_at(0.94, false), 0.045, 1e-9);
+  EXPECT_NEAR(deficit_at(1.02, false), 0.045 - std::log(1.02), 1e-9) << "as measured it lacks so much";
+  EXPECT_NEAR(deficit_at(1.06, false), 0, 1e-9) << "as measured it is faster";
+}
+
+/// Of 200 parts the first metric is refuted. Each has two more candidates and a metric that only warns.
+TEST(VerdictRetestCandidates, OfMoreThanCanBeMeasuredEachPartHasItsNextOne) {
+  constexpr std::size_t parts = 200, metrics = 4;
+  auto r = cluster(400);
+  const auto devices = rows_of_kind(r, "device");
+  for (std::size_t k = 0; k < metrics; ++k)
+    add_case(r, "memory", "pattern" + std::to_string(k), "bandwidth", "B/s", results::Better::higher,
+             "device", devices, std::vector<double>(devices.size(), 1e11));
+  auto again = first_case(r);
+  again.name += ".c1";
+  r.cases.push_back(again);
+  const auto options = verdict::options_from(r);
+  verdict::Judgement j(r, options);
+  verdict::collect_series(j);
+  verdict::Screening screening;
+  for (std::size_t k = 0; k < metrics; ++k) {
+    const auto s = std::ranges::find(j.series, "memory/pattern" + std::to_string(k) + ":bandwidth",
+                                     &verdict::Series::full);
+    ASSERT_NE(s, j.series.end());
+    verdict::Population p;
+    p.series = &*s;
+    p.delta = p.delta_raw = 0.03;
+    p.se = 0.0005;
+    p.side_rate[0] = p.side_residual[0] = std::log(1e11);
+    for (const auto& row : s->rows)
+      p.members.push_back({&row, std::log(1e11), std::log(1e11), results::not_taken, false});
+    screening.populations.push_back(std::move(p));
+    for (std::size_t i = 0; i < parts; ++i) {
+      verdict::Suspect suspect;
+      suspect.population = k;
+      suspect.member = i;
+      suspect.deficit = 0.2 - 0.02 * static_cast<double>(k);
+      suspect.delta = 0.03;
+      suspect.warn = true;
+      suspect.candidate = suspect.sure = k + 1 < metrics;
+      screening.suspects.push_back(suspect);
+    }
+  }
+  const auto found = verdict::candidates_of(j, screening);
+  EXPECT_EQ(found.named.size(), parts);
+  ASSERT_EQ(found.beside.size(), 256U);
+  const auto in = [&](std::size_t k) {
+    return std::ranges::count(found.beside, k, [](const auto* s) { return s->population; });
+  };
+  EXPECT_EQ(in(0), 0);
+  EXPECT_EQ(in(1), 200) << "the next one of each";
+  EXPECT_EQ(in(2), 56);
+  EXPECT_EQ(in(3), 0) << "it only warns";
 }
 
 }  // namespace
