@@ -40,15 +40,15 @@ class LaunchClock {
  public:
   /// `at_once`: a launcher of this machine, which has no queue.
   explicit LaunchClock(bool at_once) : local_(at_once) { since(begun_s_, at_once); }
-  /// For how long the launcher has outlived its run; empty while it is not overdue. `shown`: when the run
-  /// showed last that it lives. `bytes`: what it wrote; nothing where that is unknown.
+  /// For how long the launcher has outlived its run; empty while it is not overdue. `shown`: the last
+  /// sign of life of the run. `bytes`: what it wrote; nothing where that is unknown.
   std::string overdue(bool written, bool begun, const SignOfLife::Time& shown, double budget_s,
                       const std::function<std::optional<std::uint64_t>()>& bytes) {
     const double run_s = since(begun_s_, begun || written), closed_s = since(written_s_, written);
     // Before, what is there may be another run's. On this machine the launcher ends with rank 0.
     const double still_s = life_.still_s(begun && !written && !local_ ? shown : std::nullopt, now_s());
     if (writer_silent(still_s, 0) && writer_silent(still_s, bytes()))
-      return fmt::format("{:.0f} s after rank 0 showed last that it lives", still_s);
+      return fmt::format("{:.0f} s after the last sign of life of rank 0", still_s);
     if (!launcher_overdue(run_s, closed_s, budget_s, 0)) return "";
     if (!launcher_overdue(run_s, closed_s, budget_s, bytes().value_or(0))) return "";
     return closed_s < 0 ? fmt::format("{:.0f} s after the run began", run_s)

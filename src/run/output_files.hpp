@@ -27,7 +27,7 @@ class OutputFiles {
   std::filesystem::path partial() const;
   /// Who writes it, if it was not that of another run before.
   std::optional<results::Owner> new_owner() const;
-  /// When its writer showed last that it lives, by the clock of the file system; nothing where there is none.
+  /// The last sign of life of its writer, by the clock of the file system; nothing where there is none.
   std::optional<std::filesystem::file_time_type> shown_alive() const;
   /// Of the file that is made of the partial directory; nothing where its cases are not on this machine.
   std::optional<std::uint64_t> bytes_to_close() const noexcept;

@@ -185,5 +185,20 @@ class ManPage(harness.CliTest):
                 self.assertTrue("contract.toml --nodes nodes.txt" in result.stdout, "the examples of verdict are set")
 
 
+class PlanOfALauncher(harness.CliTest):
+    def test_a_plan_is_that_of_the_ranks_that_a_run_starts(self):
+        launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"
+        plan = ["plan", "--level", "smoke", "--suites", "p2p"]
+        result = self.assay(*plan, "--launcher", launcher)
+        self.assert_code(result, 0)
+        self.assertIn("2 ranks on 1 node,", result.stdout)
+        self.assertIn("1 rank on 1 node,", self.assay(*plan, "--launcher", "none").stdout)
+        self.assertIn("8 ranks on 4 nodes,", self.assay(*plan, "--launcher", launcher, "--as-nodes", "4").stdout)
+        self.write("r.h5", "precious")
+        refused = self.assay(*plan, "--launcher", launcher, "--out", "r.h5")
+        self.assert_code(refused, 4)
+        self.assertEqual(refused.stderr.count("assay: "), 1, refused.stderr)
+
+
 if __name__ == "__main__":
     harness.main()

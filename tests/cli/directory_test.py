@@ -245,9 +245,9 @@ class OneWriter(harness.CliTest):
             self.assertIn("\n1 of 2 cases is stored in r.h5.partial and not measured again:\n  selftest/pass\n", planned.stdout)
         other = str(int(seed) + 1)
         self.assert_error([*plan, "--seed", other], f"--seed {other} seed {seed}")
-        refused = self.assay(*plan, "--threads", "1")
+        refused = self.assay("plan", "--suites", "selftest", "--selftest.cases", "pass", "--resume", "r.h5.partial")
         self.assert_code(refused, 4)
-        self.assertIn("--resume r.h5.partial: --threads", refused.stderr)
+        self.assertIn("--resume r.h5.partial: --selftest.cases", refused.stderr)
         # In place the launch must be the same, too; in a new file it need not.
         refused = self.assay(*plan, "--expect-ranks", "1")
         self.assert_code(refused, 4)

@@ -170,7 +170,7 @@ class Mounts(StorageTest):
                 self.assertIn(result.returncode, (PASS, INCONCLUSIVE) if inodes > 4 else (INCONCLUSIVE,))
                 self.assertEqual("No space left on device" in self.warned(), inodes == 2, "none for a directory")
                 said = self.events("storage-cut-short") if inodes > 4 else result.stdout.split()
-                self.assertEqual("inodes are free" in " ".join(said), inodes > 2)
+                self.assertIn("inodes are free", " ".join(said))
                 if inodes > 4:
                     self.assertEqual(sum("inodes are free" in text for text in said), 1, "of all ranks")
                 self.assertEqual(list(self.data.iterdir()), [])
