@@ -2,6 +2,7 @@
 #include "results/carry.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,6 +22,7 @@
 namespace assay::results {
 namespace {
 
+namespace fs = std::filesystem;
 using Key = std::pair<std::string, std::string>;
 
 Key key_of(const Entity& e) { return {e.kind, e.id}; }
@@ -90,25 +92,29 @@ std::map<std::string, std::vector<Row>> by_case(const std::vector<Row>& rows) {
   return out;
 }
 
+/// The path of a case, or of the one that a retest measured again.
+std::string family(const CaseData& c) {
+  return is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path();
+}
+
 /// Which cases of an earlier run stand in this one, and which run again.
 class Standing {
  public:
   Standing(const Results& earlier, const std::vector<PlanRow>& plan)
-      : wanted_(planned(plan)), with_facts_(cases_with_facts(earlier)) {}
-
-  /// What a case that is not planned any more found is not measured again.
-  bool contain(const CaseData& c) const {
-    if (is_final(c.state) &&
-        wanted_.contains(is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path()))
-      return true;
-    return !wanted_.contains(c.path()) && (c.state == CaseState::fail || with_facts_.contains(c.path()));
+      : wanted_(planned(plan)), with_facts_(cases_with_facts(earlier)) {
+    for (const CaseData& c : earlier.cases)
+      if (c.state == CaseState::fail || with_facts_.contains(c.path())) showing_.insert(family(c));
   }
-  /// Of those that run again: whether it has something to leave.
-  bool has_facts(const CaseData& c) const { return !contain(c) && with_facts_.contains(c.path()); }
-  bool is_planned(const CaseData& c) const { return wanted_.contains(c.path()); }
+
+  bool is_planned(const CaseData& c) const { return wanted_.contains(family(c)); }
+  /// What a case found that is not planned any more is not measured again: it stands, with its retests.
+  bool contain(const CaseData& c) const {
+    return is_planned(c) ? is_final(c.state) : showing_.contains(family(c));
+  }
+  bool shows(const CaseData& c) const { return with_facts_.contains(c.path()); }
 
  private:
-  std::set<std::string> wanted_, with_facts_;
+  std::set<std::string> wanted_, with_facts_, showing_;
 };
 
 constexpr std::string_view taken_over = " cases were taken over from run ";
@@ -197,7 +203,7 @@ std::vector<EventRow> kept_events(const Results& earlier, const Standing& standi
   auto not_its_own = std::count_if(earlier.events.begin(), earlier.events.end(), tells_of_taking_over);
   for (EventRow e : earlier.events) {
     if (tells_of_taking_over(e)) --not_its_own;
-    if (!mark_earlier(e) && !is_of_the_plan(e, earlier) && !is_fault(e, rows) &&
+    if (!mark_earlier(e) && e.kind != damage_event && !is_of_the_plan(e, earlier) && !is_fault(e, rows) &&
         !(is_of_cases(e) && (not_its_own > 0 || times.contain(e))))
       continue;
     e.entity = rows(e.entity);
@@ -236,19 +242,23 @@ class Bundles {
 
 /// Cases beyond the plan have the row that they had.
 void add_plan_rows(const Results& earlier, const Standing& standing, std::vector<PlanRow>& plan) {
-  std::map<std::string, const PlanRow*> rows;
-  for (const PlanRow& row : earlier.plan) rows.emplace(row.suite + "/" + row.name, &row);
+  const auto path = [](const PlanRow& row) { return row.suite + "/" + row.name; };
+  std::map<std::string, const PlanRow*> missing;
+  for (const PlanRow& row : earlier.plan) missing.emplace(path(row), &row);
   for (const CaseData& c : earlier.cases) {
-    const auto row = rows.find(c.path());
-    if (standing.is_planned(c) || !standing.contain(c) || row == rows.end()) continue;
-    const auto now =
-        std::ranges::find_if(plan, [&](const PlanRow& r) { return r.suite == c.suite && r.name == c.name; });
+    if (standing.is_planned(c) || !standing.contain(c)) continue;
+    const auto row = missing.find(family(c));
+    if (row == missing.end()) continue;  // of a retest, too: it is there
+    const auto now = std::ranges::find(plan, row->first, path);
     if (now == plan.end())
       plan.push_back(*row->second);
     else
       *now = *row->second;  // not applicable here
+    missing.erase(row);
   }
 }
+
+fs::path take_over_mark(const fs::path& partial) { return partial / "taking-over"; }
 
 }  // namespace
 
@@ -258,12 +268,15 @@ void extend_start(const Results& earlier, Writer::Start& now) {
   kept_events(earlier, standing, rows);
   Bundles bundles(earlier, rows);
   for (const CaseData& c : earlier.cases)
-    if (standing.has_facts(c)) bundles.of(c);
+    if (!is_final(c.state) && standing.shows(c)) bundles.of(c);
   now.entities = rows.all();
   add_plan_rows(earlier, standing, now.plan);
 }
 
+bool was_taking_over(const fs::path& partial) { return is_there(take_over_mark(partial)); }
+
 std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now) {
+  write_durable(take_over_mark(writer.partial()), earlier.info.run_id + "\n");
   Rows rows(earlier.entities, now.entities);
   const Standing standing(earlier, now.plan);
   // Before the cases: with these, or not at all.
@@ -272,8 +285,10 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   bool first = true;
   std::size_t count = 0;
   for (const CaseData& c : earlier.cases) {
-    if (standing.has_facts(c)) writer.add_unfinished(bundles.of(c));
-    if (!standing.contain(c)) continue;
+    if (!standing.contain(c)) {
+      if (standing.shows(c)) writer.add_unfinished(bundles.of(c));
+      continue;
+    }
     CaseBundle bundle = bundles.of(c);
     if (std::exchange(first, false)) {
       bundle.telemetry = earlier.telemetry;
@@ -290,6 +305,7 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   writer.add_event({0, -1, "resumed",
                     std::to_string(count) + std::string(taken_over) + earlier.info.run_id + " of " +
                         earlier.info.started});
+  fs::remove(take_over_mark(writer.partial()));
   return rows.all();
 }
 

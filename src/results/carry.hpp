@@ -24,6 +24,10 @@ void check_carry_over(const std::filesystem::path& path, const Results& earlier,
 /// or at fault, and the plan rows of cases that stand though `now` does not plan them.
 void extend_start(const Results& earlier, Writer::Start& now);
 
+/// Whether a partial directory was left behind while it took over the cases of an earlier run: it lacks some
+/// of them, and that run is to be resumed again.
+bool was_taking_over(const std::filesystem::path& partial);
+
 /// Stores in `writer`, which has just been created with the extended `now`, the cases of `earlier` that stand
 /// (see resume.hpp) and are planned now, those that failed or have facts (see facts.hpp) though they are not,
 /// the facts of those that run again, and what became of its ranks. Entities are recognised by kind and id,

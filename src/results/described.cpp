@@ -114,7 +114,7 @@ bool mark_earlier(EventRow& event) {
 }
 
 bool has_damage(const std::vector<EventRow>& events) {
-  return std::ranges::any_of(events, [](const EventRow& e) { return e.kind == "damaged"; });
+  return std::ranges::any_of(events, [](const EventRow& e) { return e.kind == damage_event; });
 }
 
 void complete_launch_events(std::vector<EventRow>& events) {

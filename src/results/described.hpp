@@ -36,7 +36,9 @@ struct Loss {
 std::optional<Loss> loss_of(const EventRow& event);
 /// Marks an event about a lost rank, or its stack, as one of an earlier launch; false for other events.
 bool mark_earlier(EventRow& event);
-/// Whether some of a partial directory could not be read: it stays for inspection.
+/// The kind of an event that tells what of a partial directory could not be read.
+inline constexpr const char* damage_event = "damaged";
+/// Whether there was some: it stays for inspection.
 bool has_damage(const std::vector<EventRow>& events);
 /// Gives launch events of files before schema 1.3 their finding, and events of earlier launches their kind:
 /// both were the first words of the text.

@@ -16,8 +16,9 @@ void put_behind(std::vector<Row>& rows, std::vector<Row>&& more) {
 
 /// Bytes that moved and throttled clocks belong to the samples of their case, which are replaced.
 bool is_error_that_rose(const CounterRow& row) {
+  if (!(row.after > row.before)) return false;
   const CounterClass kind = counter_class(row.counter);
-  return row.after > row.before && (kind == CounterClass::uncorrectable || kind == CounterClass::correctable);
+  return kind == CounterClass::uncorrectable || kind == CounterClass::correctable;
 }
 
 }  // namespace

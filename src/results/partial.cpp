@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "results/archive.hpp"
 #include "results/case_io.hpp"
+#include "results/described.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/table.hpp"
@@ -265,7 +266,7 @@ void PartialReader::read_start(const Inputs& files) {
 
 void PartialReader::note_damage(const std::string& text) {
   damaged = true;
-  events.push_back({0, -1, "damaged", one_line(text)});
+  events.push_back({0, -1, damage_event, one_line(text)});
 }
 
 void PartialReader::read_events(const InputFile& file) {

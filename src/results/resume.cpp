@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "base/error.hpp"
+#include "results/carry.hpp"
 #include "results/entity_tree.hpp"
 #include "results/iso_time.hpp"
 #include "results/json_io.hpp"
@@ -146,6 +147,10 @@ ResumeInfo read_resume(const Path& given) {
   const bool closed = path.extension() == ".h5";
   if ((path.extension() != ".partial" && !closed) || path.stem().empty())
     throw_usage("--resume: '" + given.string() + "' is neither NAME.h5.partial nor NAME.h5");
+  if (was_taking_over(path))
+    throw_usage("--resume: " + path.string() +
+                " was left behind while it took over an earlier run, and lacks "
+                "some of its cases: resume that run again, with --force");
   ResumeInfo out;
   if (closed) {
     Results earlier = load(path);

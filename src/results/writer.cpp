@@ -297,7 +297,7 @@ void Writer::go_on() {
   if (const auto event = std::exchange(impl_->resumption, {})) add_event(*event);
   for (const std::string& name : std::exchange(impl_->damaged, {}))
     add_event(
-        {0, -1, "damaged",
+        {0, -1, damage_event,
          "a case file could not be read, and its case runs again: what it showed is unknown (" + name + ")"});
 }
 

@@ -51,6 +51,7 @@ struct Attempt {
   bool file = false;            ///< a results file, closed
   bool partial = false;         ///< partial results of a run whose rank 0 was lost
   bool complete = false;        ///< nothing was lost in it
+  bool damaged = false;         ///< it lacks what could not be read of an earlier launch
   bool told = false;            ///< ended by a signal, a usage or an internal error
   bool stuck = false;           ///< ranks waited for each other without an attributed cause
   bool unnamed = false;         ///< a rank was lost before its host was known: the file measures nothing

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/system.hpp"
+#include "results/carry.hpp"
 #include "results/partial.hpp"
 #include "results/writer.hpp"
 #include "run/run_file.hpp"
@@ -55,6 +56,13 @@ std::optional<results::Owner> OutputFiles::new_owner() const {
   auto owner = results::read_owner(partial());
   if (owner == owner_before_) owner.reset();
   return owner;
+}
+
+bool OutputFiles::partial_is_whole() const {
+  // An error of the file system is no sign that nothing was measured.
+  std::error_code none;
+  const bool planned = fs::status(partial() / "plan.json", none).type() != fs::file_type::not_found;
+  return planned && !results::was_taking_over(partial());
 }
 
 std::optional<fs::file_time_type> OutputFiles::shown_alive() const { return time_of(partial() / "owner"); }

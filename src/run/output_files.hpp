@@ -27,6 +27,8 @@ class OutputFiles {
   std::filesystem::path partial() const;
   /// Who writes it, if it was not that of another run before.
   std::optional<results::Owner> new_owner() const;
+  /// Whether it has a plan, and all cases that it was to take over.
+  bool partial_is_whole() const;
   /// The last sign of life of its writer, by the clock of the file system; nothing where there is none.
   std::optional<std::filesystem::file_time_type> shown_alive() const;
   /// Of the file that is made of the partial directory; nothing where its cases are not on this machine.

@@ -18,6 +18,7 @@
 #include "base/error.hpp"
 #include "base/hostlist.hpp"
 #include "base/process_stat.hpp"
+#include "results/described.hpp"
 #include "results/disk.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
@@ -253,6 +254,7 @@ class Launches {
   void take_file(Attempt& a, const fs::path& file) {
     const auto r = results::load(file);
     a.complete = a.complete && r.info.state == "complete";
+    a.damaged = a.damaged || results::has_damage(r.events);
     exit_code_ = worse_code(exit_code_, r.verdict ? r.verdict->exit_code : inconclusive);
     add_nodes(a, r);
     take_losses(a, r);
@@ -267,10 +269,7 @@ class Launches {
   void keep_for_resume() {
     const Attempt& last = attempts_.back();
     if (last.unnamed) drop(files_.file(1));
-    // An error of the file system is no sign that nothing was measured.
-    std::error_code none;
-    const bool planned =
-        last.partial && fs::status(partial() / "plan.json", none).type() != fs::file_type::not_found;
+    const bool planned = last.partial && files_.partial_is_whole();
     // Killed between the file and the removal of what it was made from, or before it had a plan.
     if (const auto owner = files_.new_owner();
         (last.file || (last.partial && !planned)) && owner && !results::is_running(*owner))
@@ -348,7 +347,8 @@ class Launches {
     const Attempt& last = attempts_.back();
     const bool ours = ended.code >= inconclusive && ended.code <= static_cast<int>(ExitCode::internal);
     if (last.file) {
-      for (const fs::path& path : kept_) drop(path);
+      for (const fs::path& path : kept_)
+        if (!last.damaged) drop(path);
       if (last.complete && !files_.all_written()) tell_missing(ended.code);
       const double budget_s = config_.budget_s() * config_.segments();
       const bool all_said = printed && said([&] { how_.print_time(spent_s(), budget_s); });

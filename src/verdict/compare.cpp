@@ -22,9 +22,12 @@ namespace {
 struct Side {
   const SnapshotSeries* first = nullptr;
   ComparedUnits units, parts, links;
-  std::set<std::string> keys;                ///< case_keys seen
-  std::map<std::string, std::size_t> ranks;  ///< by unit, how many share the value of a collective
-  std::size_t left_out = 0;                  ///< runs of other numbers of ranks
+  struct OfRun {
+    std::string case_key;
+    std::size_t ranks = 0;  ///< that share the value of a collective; 0 of others
+  };
+  std::map<std::string, OfRun> runs;  ///< by the unit of a collective
+  std::size_t left_out = 0;           ///< runs of other numbers of ranks
 };
 
 using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
@@ -66,6 +69,12 @@ void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, U
   }
 }
 
+/// With the ranks whose value cannot be: they took part.
+std::size_t ranks_in_run(const Snapshot& run, const SnapshotSeries& s) {
+  const auto of_series = [&](const std::string& value) { return value.ends_with(" in " + s.full()); };
+  return s.log_rate.size() + static_cast<std::size_t>(std::ranges::count_if(run.left_out, of_series));
+}
+
 Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options) {
   Sides sides;
   for (std::size_t r = 0; r < runs.size(); ++r) {
@@ -74,10 +83,9 @@ Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options)
       Side& side = sides[s.full()];
       if (side.first == nullptr) side.first = &s;
       if (side.first->unit != s.unit || side.first->higher_is_better != s.higher_is_better) continue;
-      side.keys.insert(s.case_key);
       // Of random groups more or fewer ranks are drawn.
-      if (s.shared && !s.by_node && s.stage != "groups")
-        side.ranks[unit_of_run(runs[r], r)] = s.log_rate.size();
+      const bool of_all = s.shared && !s.by_node && s.stage != "groups";
+      side.runs[unit_of_run(runs[r], r)] = {s.case_key, of_all ? ranks_in_run(runs[r], s) : 0};
       add_run(runs[r], r, s, options.device_unit ? UnitOf::device : UnitOf::node, side.units);
       if (!options.device_unit && s.kind == "device" && !s.shared)
         add_run(runs[r], r, s, UnitOf::device, side.parts);
@@ -88,13 +96,13 @@ Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options)
 }
 
 void keep_ranks(Side& side, std::size_t ranks) {
-  for (auto it = side.ranks.begin(); it != side.ranks.end();) {
-    if (it->second == ranks) {
+  for (auto it = side.runs.begin(); it != side.runs.end();) {
+    if (it->second.ranks == ranks) {
       ++it;
       continue;
     }
     side.units.erase(it->first);
-    it = side.ranks.erase(it);
+    it = side.runs.erase(it);
     ++side.left_out;
   }
 }
@@ -107,8 +115,8 @@ void keep_common_ranks(Sides& sides_a, Sides& sides_b) {
     if (other == sides_b.end()) continue;
     Side& b = other->second;
     std::map<std::size_t, std::pair<std::size_t, std::size_t>> runs;  // by ranks, of both sides
-    for (const auto& [id, ranks] : a.ranks) ++runs[ranks].first;
-    for (const auto& [id, ranks] : b.ranks) ++runs[ranks].second;
+    for (const auto& [id, run] : a.runs) ++runs[run.ranks].first;
+    for (const auto& [id, run] : b.runs) ++runs[run.ranks].second;
     std::size_t kept = 0, most = 0;
     for (const auto& [ranks, of] : runs) {
       const std::size_t both = std::min(of.first, of.second);
@@ -184,18 +192,21 @@ void compare_clocks(MetricComparison& m, const Side& a, const Side& b, double al
   m.at_clock = ratio_of(shift_of(at_clock, m.paired, alpha));
 }
 
-std::string first_key(const std::set<std::string>& keys) { return keys.empty() ? "" : *keys.begin(); }
+std::set<std::string> keys_of(const Side& side) {
+  std::set<std::string> keys;
+  for (const auto& [id, run] : side.runs) keys.insert(run.case_key);
+  return keys;
+}
 
 /// Why two sides measured different operations; empty where they did not.
 std::string why_incomparable(const Side& a, const Side& b, bool ignore_case_key) {
-  std::set<std::string> keys = a.keys;
-  keys.insert(b.keys.begin(), b.keys.end());
-  if (keys.size() > 1 && !ignore_case_key)
-    return "case_key " + first_key(a.keys) + " against " + first_key(b.keys) +
+  const std::set<std::string> of_a = keys_of(a), of_b = keys_of(b);
+  if ((of_a != of_b || of_a.size() > 1) && !ignore_case_key)
+    return "case_key " + *of_a.begin() + " against " + *of_b.begin() +
            ": another library, algorithm, size or path";
   std::set<std::size_t> ranks;
   for (const Side* side : {&a, &b})
-    for (const auto& [id, of_run] : side->ranks) ranks.insert(of_run);
+    for (const auto& [id, run] : side->runs) ranks.insert(run.ranks);
   if (ranks.size() > 1 && std::min(a.units.size(), b.units.size()) >= compare_min_nodes)
     return "an operation of " + std::to_string(*ranks.begin()) + " ranks against one of " +
            std::to_string(*ranks.rbegin());
@@ -208,7 +219,7 @@ std::string left_out_note(const Side& a, const Side& b) {
   if (runs == 0) return "";
   return std::to_string(runs) + (runs == 1 ? " run" : " runs") + " left out (A " +
          std::to_string(a.left_out) + ", B " + std::to_string(b.left_out) + "): not an operation of " +
-         std::to_string(a.ranks.begin()->second) + " ranks";
+         std::to_string(a.runs.begin()->second.ranks) + " ranks";
 }
 
 /// Units of one identity on both sides.
@@ -335,14 +346,8 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
   out.nodes_b = nodes_b.size();
   out.nodes_common = static_cast<std::size_t>(std::count_if(
       nodes_a.begin(), nodes_a.end(), [&](const auto& node) { return nodes_b.contains(node.first); }));
-  for (const auto* side : {&a, &b})
-    for (const auto& run : *side) {
-      if (run.injected) out.notes.push_back(run.source.file + ": faults were injected");
-      if (!run.left_out.empty())
-        out.notes.push_back(run.source.file + ": " +
-                            counted(run.left_out, "impossible value of a part is left out",
-                                    "impossible values of parts are left out"));
-    }
+  for (const auto& run : a) note_run(run, out.notes);
+  for (const auto& run : b) note_run(run, out.notes);
   note_nodes(nodes_a, nodes_b, "A", out.notes);
   note_nodes(nodes_b, nodes_a, "B", out.notes);
   Sides sides_a = sides_of(a, options), sides_b = sides_of(b, options);

@@ -213,6 +213,14 @@ void note_missing_parts(const std::vector<ComparedMetric>& metrics, std::vector<
   note_missing(b, a, "B", notes);
 }
 
+void note_run(const Snapshot& run, std::vector<std::string>& notes) {
+  if (run.injected) notes.push_back(run.source.file + ": faults were injected");
+  if (!run.left_out.empty())
+    notes.push_back(run.source.file + ": " +
+                    counted(run.left_out, "impossible value of a part is left out",
+                            "impossible values of parts are left out"));
+}
+
 std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs) {
   std::map<std::string, std::string> nodes;
   for (const auto& run : runs) {

@@ -43,6 +43,9 @@ bool note_odd_parts(const std::vector<ComparedMetric>& metrics, std::vector<std:
 /// Parts that only one side measured, of nodes that both sides have.
 void note_missing_parts(const std::vector<ComparedMetric>& metrics, std::vector<std::string>& notes);
 
+/// What its values may not be trusted for: injected faults, and values that are left out.
+void note_run(const Snapshot& run, std::vector<std::string>& notes);
+
 /// Names of the nodes of these runs by identity.
 std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs);
 /// Nodes of `there`, which is called `side`, that are not `elsewhere`.

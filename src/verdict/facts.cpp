@@ -278,7 +278,7 @@ void judge_events(Judgement& j) {
   const std::size_t before = j.found.size();
   for (const auto& e : j.results.events) {
     // A file that cannot be read may have held evidence, a retest among it.
-    if (e.kind == "inject-unfired" || e.kind == "damaged") j.gap(e.text);
+    if (e.kind == "inject-unfired" || e.kind == results::damage_event) j.gap(e.text);
     const auto lost = results::loss_of(e);
     const bool named = lost || is_finding(e.finding);
     const std::string kind = lost ? lost->kind : named ? e.finding : "mismatch";

@@ -140,6 +140,13 @@ double threshold_on(const Judgement& j, const std::vector<const SeriesRow*>& row
   return shared ? std::max(threshold, log_deficit(constants::peers_shared_most)) : threshold;
 }
 
+/// One sample may have been held up by anything. `node` -1: all ranks.
+bool has_enough_samples(const Judgement& j, const Series& s, std::int32_t node) {
+  return !s.per_sample || std::ranges::any_of(s.rows, [&](const SeriesRow& row) {
+    return (node < 0 || j.entities.node(row.entity) == node) && row.n >= constants::peers_small_samples;
+  });
+}
+
 using RowsByNode = std::map<std::int32_t, std::vector<const SeriesRow*>>;
 
 RowsByNode rows_by_node(const Judgement& j, const Series& s) {
@@ -158,9 +165,10 @@ void judge_total(Judgement& j, const Snapshot& now, const SnapshotSeries& s, con
     const double threshold = threshold_on(j, own->second, t.threshold);
     if (deficit <= threshold || t.base - best_of(series, own->second) <= threshold) return;
   }
-  const bool wait = node >= 0 && waits_for_a_core(j, series, node);
+  const bool wait = node >= 0 && waits_for_a_core(j, series, node),
+             enough = has_enough_samples(j, series, node);
   auto f = drift_finding(j, now, s, deficit, t.since, node);
-  if (wait) f.severity = "INFO";
+  if (wait || (node >= 0 && !enough)) f.severity = "INFO";
   f.value = value_of(rate, s.higher_is_better);
   f.reference = value_of(t.base, s.higher_is_better);
   f.controls = t.runs;
@@ -169,9 +177,10 @@ void judge_total(Judgement& j, const Snapshot& now, const SnapshotSeries& s, con
            percent(*f.deficit) + ", since " + f.since +
            (wait       ? "; its ranks shared their cores"
             : node < 0 ? "; the node at fault is not known"
+            : !enough  ? "; too few samples"
                        : ", not confirmed");
   j.add(std::move(f), node < 0 ? std::vector<std::int32_t>{} : std::vector{node},
-        !wait && deficit > log_deficit(constants::network_gross_deficit));
+        !wait && enough && deficit > log_deficit(constants::network_gross_deficit));
 }
 
 }  // namespace

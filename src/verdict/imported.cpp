@@ -37,9 +37,11 @@ void judge_count(Judgement& j, Series& s) {
   }
   std::ranges::sort(counts);
   double usual = median(counts);
-  // Where half of them or more are high, the lower quarter tells what is usual.
+  // Where half of them or more are high, the lower quarter tells what is usual. Low counts of a lifetime may
+  // differ by that much.
+  constexpr double least_of_half = 100;
   const double quarter = counts[(counts.size() - 1) / 4];
-  const bool by_quarter = is_high(usual, quarter);
+  const bool by_quarter = usual >= least_of_half && is_high(usual, quarter);
   if (by_quarter) usual = quarter;
   // A limit says more of a part than its peers do.
   const SeriesRow* worst = nullptr;

@@ -314,8 +314,10 @@ class Peers {
     f.metrics = metrics;
     f.p = p;
     const auto entity = row_of(*s).entity;
-    f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock,
-                            suspected_rows(screening_, s->population), candidates);
+    // Controls are no measure of what a part lacks of its node.
+    if (s->siblings == 0)
+      f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock,
+                              suspected_rows(screening_, s->population), candidates);
     const Population& p_of = *f.population;
     const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
       return p_of.reference(s->member) - log_rate(value, p_of.series->better) > log_deficit(s->delta);

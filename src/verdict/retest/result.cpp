@@ -66,9 +66,9 @@ double value_of(const Population& p, const RetestMember& f, bool at_clock) {
 }
 
 /// What of a difference at equal clock counts, as in the screening (population.cpp): where the slope may be
-/// anything from 0 to 1, or the clock is far below the usual one, some of it may be the clock's.
-double beyond_slope_doubt(const Population& p, const RetestMember& own, double difference) {
-  const double below = p.centre_clock - own.clock;
+/// anything from 0 to 1, or the clock is far `below` (logarithmic) that of the controls, some of it may be
+/// the clock's.
+double beyond_slope_doubt(const Population& p, double below, double difference) {
   if (std::isnan(below)) return difference;
   if (!p.slope_known) {
     const auto [least, most] = std::minmax({difference, difference + below});
@@ -124,18 +124,20 @@ RetestResult judge_case(const Population& p, const RetestCase& retest, std::size
   if (std::isnan(retest.se)) return c;
   // What screening knows of a control (how much faster or slower than the population it is) is taken out of
   // it, so that eight controls stand for all.
-  std::vector<double> references;
+  std::vector<double> references, clocks;
   const double held_against = at_clock ? p.residual_reference(at) : p.reference(at);
   for (const auto& f : retest.members) {
     const auto i = control_of(p, f.entity, suspects);
     if (!i || (p.members[*i].low && !p.split.apart)) continue;
     references.push_back(value_of(p, f, at_clock) + held_against -
                          (at_clock ? p.members[*i].residual : p.members[*i].rate));
+    clocks.push_back(f.clock);
   }
   if (references.empty()) return c;
   const double delta = at_clock ? p.delta : p.delta_raw,
                measured = median(references) - value_of(p, *own, at_clock),
-               difference = at_clock ? beyond_slope_doubt(p, *own, measured) : measured;
+               difference =
+                   at_clock ? beyond_slope_doubt(p, median(clocks) - own->clock, measured) : measured;
   // Faster by what is a fault: its controls are slow now, and say nothing of it.
   if (difference < -log_deficit(delta)) return c;
   c.controls = static_cast<std::int64_t>(references.size());

@@ -27,5 +27,13 @@ TEST_F(ImportCounts, MorePartsThatCountFarMoreAreNoMilder) {
   }
 }
 
+/// A third without any, the others with a few in their lifetime.
+TEST_F(ImportCounts, FewOfMostPartsAreNoWarning) {
+  std::string text = "node,device,metric,unit,better,sample,value\n";
+  for (std::size_t n = 0; n < 12; ++n)
+    text += fmt::format("n{},0,xid errors,count,lower,0,{}\n", n, n < 4 ? 0 : 7 + n % 6);
+  EXPECT_EQ(verdict::judge(import_csv({file("x.csv", text)}), {}).state, "PASS");
+}
+
 }  // namespace
 }  // namespace assay::imports

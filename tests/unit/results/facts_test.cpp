@@ -167,6 +167,68 @@ TEST_F(FactsOfACase, LeavesTheRestOfTheEarlierRunWhenItRunsAgain) {
   EXPECT_TRUE(std::ranges::none_of(r.entities, [](const Entity& e) { return e.name.starts_with("lost:"); }));
 }
 
+TEST_F(FactsOfACase, OfPartsThatAreNotInTheRunStandWithThem) {
+  CaseBundle links = faulty(0);  // which brings links
+  links.errors[0].entity = links.data.entity[0];
+  leave_behind({links, clean(1)});
+  auto now = example::start(few_cases);
+  now.plan[0].state = "not_applicable";
+  const Results earlier = load_earlier(partial_);
+  extend_start(earlier, now);
+  Writer writer = Writer::create(dir_ / "next.h5", now, false);
+  carry_over(writer, earlier, now);
+  const Results r = load(partial_of(dir_ / "next.h5"));
+  ASSERT_THAT(r.cases, SizeIs(2));
+  ASSERT_THAT(r.errors, SizeIs(1));
+  EXPECT_EQ(r.entities[static_cast<std::size_t>(r.errors[0].entity)].kind, "link");
+}
+
+TEST_F(FactsOfACase, ARetestThatDidNotEndRunsAgainUnderItsName) {
+  CaseBundle again = faulty(1, CaseState::incomplete);
+  again.data.name += ".c1";
+  for (auto* row : {&again.errors[0].case_path}) *row = again.data.path();
+  leave_behind({clean(1), again});
+  auto now = example::start(few_cases);
+  const Results earlier = load_earlier(partial_);
+  extend_start(earlier, now);
+  Writer writer = Writer::create(dir_ / "next.h5", now, false);
+  carry_over(writer, earlier, now);
+  EXPECT_FALSE(writer.stored().contains(again.data.path()));
+  CaseBundle ended = clean(1);
+  ended.data.name = again.data.name;
+  writer.add_case(ended);
+  EXPECT_THAT(load(partial_of(dir_ / "next.h5")).errors, SizeIs(1));
+}
+
+TEST_F(FactsOfACase, WhatCouldNotBeReadIsToldOn) {
+  leave_behind({faulty(1), clean(0)});
+  fs::resize_file(cases_directory(partial_) / "000000.h5", 3000);
+  auto now = example::start(few_cases);
+  const Results earlier = load_earlier(partial_);
+  extend_start(earlier, now);
+  Writer writer = Writer::create(dir_ / "next.h5", now, false);
+  carry_over(writer, earlier, now);
+  EXPECT_TRUE(has_damage(load(partial_of(dir_ / "next.h5")).events));
+}
+
+TEST_F(FactsOfACase, ADirectoryThatLacksSomeOfTheEarlierRunIsNotResumed) {
+  leave_behind({clean(0)});
+  auto now = example::start(few_cases);
+  const Results earlier = load_earlier(partial_);
+  const fs::path next = partial_of(dir_ / "next.h5");
+  {
+    Writer writer = Writer::create(dir_ / "next.h5", now, false);
+    writer.inject_disk_full(100);
+    EXPECT_THROW(carry_over(writer, earlier, now), Error);
+    release(next);
+  }
+  EXPECT_TRUE(was_taking_over(next));
+  EXPECT_THROW(Writer::resume(next, now, false), Error);
+  Writer writer = Writer::create(dir_ / "next.h5", now, true);
+  carry_over(writer, earlier, now);
+  EXPECT_FALSE(was_taking_over(next));
+}
+
 TEST_F(FactsOfACase, WhatTheLaunchFoundOfANodeThatIsLeftOutIsToldOn) {
   leave_behind({clean(0)}, {{0, 1, "launch-fail", "here again", "missing"},
                             {0, 2, "launch-fail", "left out", "missing"},

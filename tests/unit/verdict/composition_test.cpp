@@ -208,6 +208,41 @@ TEST(CompareComposition, ARunOfAnotherNumberOfRanksIsLeftOut) {
       << "three runs in common are too few";
 }
 
+/// The case_key of a collective has its number of ranks in it.
+TEST(CompareComposition, TheKeyOfARunThatIsLeftOutSaysNothing) {
+  const auto side = [](int first, int odd, const std::string& key = "8 ranks") {
+    std::vector<Snapshot> runs;
+    for (int n = first; n < first + 30; ++n) {
+      runs.push_back(run_of(n, some_nodes(0, n < first + odd ? 6 : 8), Sharing::all));
+      runs.back().series[0].case_key = n < first + odd ? "6 ranks" : key;
+    }
+    return runs;
+  };
+  const auto same = verdict::compare(side(0, 1), side(30, 0), {});
+  EXPECT_EQ(same.relation, Relation::same);
+  EXPECT_THAT(same.metrics.at(0).note, HasSubstr("1 run left out (A 1, B 0)"));
+  const auto other = verdict::compare(side(0, 1), side(30, 0, "another library"), {});
+  EXPECT_EQ(other.relation, Relation::incomparable);
+  EXPECT_THAT(other.metrics.at(0).note, HasSubstr("case_key 8 ranks against another library"));
+}
+
+/// The value of one rank cannot be: it took part, and the operation is the same.
+TEST(CompareComposition, AnImpossibleValueIsNoOtherNumberOfRanks) {
+  const auto side = [](int first, const std::string& metric) {
+    std::vector<Snapshot> runs;
+    for (int n = first; n < first + 30; ++n) {
+      runs.push_back(run_of(n, some_nodes(0, n == 0 ? 7 : 8), Sharing::all));
+      if (n == 0) runs.back().left_out = {"node7/cores0-1 in " + metric};
+    }
+    return runs;
+  };
+  const auto all = verdict::compare(side(0, "x/case:bandwidth"), side(30, ""), {});
+  EXPECT_EQ(all.metrics.at(0).a.units, 30U);
+  EXPECT_EQ(all.metrics[0].note, "");
+  const auto other = verdict::compare(side(0, "x/case:latency"), side(30, ""), {});
+  EXPECT_EQ(other.metrics.at(0).a.units, 29U) << "of another metric";
+}
+
 TEST(CompareComposition, ClocksOfPairsAreComparedInPairs) {
   std::vector<Measured> a, b;
   for (int i = 0; i < 10; ++i) {

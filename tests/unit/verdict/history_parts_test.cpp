@@ -137,7 +137,7 @@ TEST(HistoryParts, WhatAPatternCoversIsNoRate) {
 }
 
 /// A night of collectives inside nodes of four ranks each; `slow` has lost a share of its rate.
-results::Results in_node_night(int day, int slow = -1, double lost = 0) {
+results::Results in_node_night(int day, int slow = -1, double lost = 0, int samples = 6) {
   auto r = fabricate::cluster(64, 4);
   r.info.started = "2026-01-0" + std::to_string(day) + "T00:00:00Z";
   r.info.run_id = "run " + std::to_string(day);
@@ -146,7 +146,7 @@ results::Results in_node_night(int day, int slow = -1, double lost = 0) {
   for (std::size_t i = 0; i < devices.size(); ++i)
     values.push_back(static_cast<int>(i / 4) == slow ? 1e11 * (1 - lost) : 1e11);
   auto& c = fabricate::add_case(r, "allreduce", "allreduce-1048576-node", "busbw", "B/s",
-                                results::Better::higher, "device", devices, values);
+                                results::Better::higher, "device", devices, values, samples);
   results::Judging judging;
   judging.of = results::MetricClass::collective;
   judging.shared_by = results::SharedBy::node;
@@ -179,6 +179,21 @@ TEST(HistoryParts, ALossInsideOneOfManyNodesIsToldOfThatNode) {
   const auto second = verdict::judge(now, verdict::options_from(now));
   EXPECT_EQ(drifts(second).at(0).text, drifts(first).at(0).text);
   EXPECT_EQ(second.inputs, first.inputs);
+}
+
+/// One sample that was held up was a WARN, and far below its past INCONCLUSIVE.
+TEST(HistoryParts, FewSamplesOfANodeAreANote) {
+  auto earlier = std::make_shared<std::vector<verdict::Snapshot>>();
+  for (int day = 1; day <= 4; ++day) earlier->push_back(verdict::snapshot_of(in_node_night(day), "day"));
+  for (const double lost : {0.6, 0.95})
+    for (const int samples : {1, 4, 5}) {
+      const auto v = judged(in_node_night(5, 9, lost, samples), earlier);
+      const auto found = drifts(v);
+      ASSERT_EQ(found.size(), 1U) << samples;
+      EXPECT_EQ(found[0].severity, samples < 5 ? "INFO" : "WARN");
+      EXPECT_EQ(found[0].text.find("too few samples") != std::string::npos, samples < 5);
+      EXPECT_EQ(v.state == "INCONCLUSIVE", samples == 5 && lost > 0.9) << samples << " " << lost;
+    }
 }
 
 TEST(HistoryParts, OtherRanksOfANodeAreAnotherCollective) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "fleet.hpp"
 #include "measure/robust.hpp"
+#include "measure/statistics.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay {
@@ -250,6 +252,43 @@ TEST(VerdictPeerStories, PartsOfTwoKindsAreNotAllPartsOfANode) {
   for (const auto& f : judge(r).findings)
     if (f.severity != "INFO") named.push_back(f.name);
   EXPECT_THAT(named, UnorderedElementsAre("node3/cores0-1", "node3/numa1"));
+}
+
+/// The case of a part may be measured again for another metric, or for another part.
+TEST(VerdictPeerStories, NoRetestClearsADeviceThatIsSlowForItsNodeOnly) {
+  const std::string name = "sim05/gpu3";
+  simulate::Spec spec;
+  spec.nodes = 16;
+  spec.devices_per_node = 8;
+  spec.metrics = simulate::pick_metrics({"gemm"});
+  spec.node_cv = 0.03;
+  spec.seed = 1;
+  spec.faults.push_back(simulate::parse_fault("slow:node=5,device=3,percent=6"));
+  auto r = simulate::run(spec);
+  const std::size_t screened = r.cases.size();
+  std::size_t measured_again = 0;
+  for (std::size_t i = 0; i < screened; ++i) {
+    auto c = r.cases[i];
+    if (c.suite != "gemm" || c.entity.size() != 128 || results::is_retest(c.name)) continue;
+    c.name += ".c9";
+    const std::size_t n = c.samples();
+    for (std::size_t e = 0; e < c.entity.size(); ++e) {
+      if (r.entities[static_cast<std::size_t>(c.entity[e])].name != name) continue;
+      // As fast as most devices of all nodes.
+      auto& values = c.metrics[0].values;
+      const auto own = values.begin() + static_cast<std::ptrdiff_t>(e * n);
+      const double factor = median(values) / median(std::span(own, n));
+      std::for_each(own, own + static_cast<std::ptrdiff_t>(n), [&](double& v) { v *= factor; });
+      ++measured_again;
+    }
+    r.cases.push_back(std::move(c));
+  }
+  ASSERT_GT(measured_again, 0U);
+  const auto v = judge(r);
+  const auto found = std::ranges::find(v.findings, name, &results::Finding::name);
+  ASSERT_NE(found, v.findings.end()) << all_reasons(v);
+  EXPECT_EQ(found->severity, "WARN");
+  EXPECT_THAT(found->text, HasSubstr("of the 7 other parts of its node"));
 }
 
 }  // namespace

@@ -80,10 +80,11 @@ TEST(VerdictRetestInterval, WhatTheClockMayExplainIsNoRemainderInTheRetest) {
     again.members.push_back({rows[i].entity, 0, 0, 0, results::not_taken, 30});
   }
   // 4.5 % slow at equal clock.
-  const auto deficit_at = [&](double clock, bool slope_known) {
+  const auto deficit_at = [&](double clock, bool slope_known, double of_all = 1) {
     p.slope_known = slope_known;
-    again.members[0].clock = std::log(clock);
-    again.members[0].rate = std::log(clock) - 0.045;
+    for (auto& m : again.members) m.clock = m.rate = std::log(of_all);
+    again.members[0].clock = std::log(clock * of_all);
+    again.members[0].rate = std::log(clock * of_all) - 0.045;
     const auto c = verdict::judge_retest(p, {again}, 0, true, {0}, 1);
     EXPECT_TRUE(c.measured);
     EXPECT_EQ(c.confirmed, c.deficit > 0.04) << clock;
@@ -94,6 +95,9 @@ TEST(VerdictRetestInterval, WhatTheClockMayExplainIsNoRemainderInTheRetest) {
   EXPECT_NEAR(deficit_at(0.94, false), 0.045, 1e-9);
   EXPECT_NEAR(deficit_at(1.02, false), 0.045 - std::log(1.02), 1e-9) << "as measured it lacks so much";
   EXPECT_NEAR(deficit_at(1.06, false), 0, 1e-9) << "as measured it is faster";
+  for (const bool slope_known : {true, false})
+    EXPECT_NEAR(deficit_at(1, slope_known, 0.88), 0.045, 1e-9) << "all clocks are 12 % lower now";
+  EXPECT_NEAR(deficit_at(1.02, false, 0.88), 0.045 - std::log(1.02), 1e-9);
 }
 
 /// Of 200 parts the first metric is refuted. Each has two more candidates and a metric that only warns.
