@@ -183,13 +183,17 @@ Results load_earlier(const std::filesystem::path& path) {
   return load(path);
 }
 
-void check_carry_over(const std::filesystem::path& path, const Results& earlier, const Writer::Start& now) {
+Writer::Start start_of(const Results& earlier) {
   Writer::Start then;
   then.info = earlier.info;
   then.config = earlier.config;
   then.plan = earlier.plan;
   then.entities = earlier.entities;
-  if (const std::string problem = carry_over_problem(then, now); !problem.empty())
+  return then;
+}
+
+void check_carry_over(const std::filesystem::path& path, const Results& earlier, const Writer::Start& now) {
+  if (const std::string problem = carry_over_problem(start_of(earlier), now); !problem.empty())
     throw_usage("--resume " + path.string() + ": " + problem);
 }
 
@@ -266,9 +270,18 @@ void extend_start(const Results& earlier, Writer::Start& now) {
   Rows rows(earlier.entities, now.entities);
   const Standing standing(earlier, now.plan);
   kept_events(earlier, standing, rows);
-  Bundles bundles(earlier, rows);
-  for (const CaseData& c : earlier.cases)
-    if (!is_final(c.state) && standing.shows(c)) bundles.of(c);
+  std::set<std::string> unfinished;
+  for (const CaseData& c : earlier.cases) {
+    if (is_final(c.state) || !standing.shows(c)) continue;
+    unfinished.insert(c.path());
+    for (const auto* column : {&c.entity, &c.source, &c.destination})
+      for (const std::int32_t row : *column) rows(row);
+  }
+  const auto place = [&](const auto& table) {
+    for (const auto& row : table)
+      if (unfinished.contains(row.case_path)) rows(row.entity);
+  };
+  if (!unfinished.empty()) place(earlier.errors), place(earlier.counters);
   now.entities = rows.all();
   add_plan_rows(earlier, standing, now.plan);
 }

@@ -15,6 +15,9 @@ namespace assay::results {
 /// Error(data) when it cannot be read.
 Results load_earlier(const std::filesystem::path& path);
 
+/// What an earlier run began with, as far as another one is compared with it.
+Writer::Start start_of(const Results& earlier);
+
 /// Throws Error(usage) with one line that names the first thing in which `now` differs from `earlier`, so
 /// that its cases cannot stand beside new ones: version, seed, level, memory, configuration, or a node or
 /// device that was not there, unless nothing was planned. Fewer nodes and ranks are no difference.

@@ -29,12 +29,7 @@ namespace {
 /// As `run` checks it. Throws Error(usage).
 void check_resume(const Config& config, const results::Results& earlier, const results::Writer::Start& now) {
   if (config.carries_over()) return results::check_carry_over(config.resume, earlier, now);
-  results::Writer::Start then;
-  then.info = earlier.info;
-  then.config = earlier.config;
-  then.plan = earlier.plan;
-  then.entities = earlier.entities;
-  if (const std::string problem = results::resume_problem(then, now); !problem.empty())
+  if (const std::string problem = results::resume_problem(results::start_of(earlier), now); !problem.empty())
     throw_usage("--resume " + config.resume + ": " + problem);
 }
 

@@ -96,14 +96,6 @@ bool require_one(Judgement& j, const std::string& what) {
   return known;
 }
 
-}  // namespace
-
-bool is_traffic(const std::string& counter) {
-  return results::counter_class(counter) == CounterClass::traffic;
-}
-
-namespace {
-
 /// Whether rows of a counter matter that neither rose, fell nor became unreadable.
 bool is_state(const std::string& counter) {
   return counter == hardware_thermal || counter == "nvml_remap_failure" || counter == "nvml_remap_pending";
@@ -134,6 +126,10 @@ class NotableRows {
 };
 
 }  // namespace
+
+bool is_traffic(const std::string& counter) {
+  return results::counter_class(counter) == CounterClass::traffic;
+}
 
 Totals total_by_counter(const results::Results& results) {
   Totals totals;
