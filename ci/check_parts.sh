@@ -34,6 +34,9 @@ require devices host 'every machine has one'
 require transports mpi 'every machine has it'
 require transports ucx 'libucx-dev is in the group build of scripts/packages.sh'
 
+# No list names it: a program that has it calls the library by this name.
+if pkg-config --exists liburing && ! grep -q io_uring_queue_init "$assay"; then missing "storage: io_uring is not built, though liburing is there"; fi
+
 # The toolkit as CMake looks for it: the compiler in PATH or in its usual place, with the headers of cuBLASLt; version 12 or later.
 nvcc=$(command -v nvcc || { [ -x /usr/local/cuda/bin/nvcc ] && printf '/usr/local/cuda/bin/nvcc'; } || true)
 if [ -n "$nvcc" ]; then

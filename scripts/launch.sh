@@ -11,10 +11,14 @@ launch_cpus() {
     ends = split(parts[i], range, "-"); for (cpu = range[1]; cpu <= range[ends]; ++cpu) print cpu } }' /proc/self/status
 }
 
+# Number of GPUs that the program can use here; nothing where it is built without GPUs.
+launch_gpus_here() {
+  "$ASSAY" list devices 2>/dev/null | tr -s ' \n' ' ' | sed -n -E 's/.* ([0-9]{1,4}) GPUs? here:.*/\1/p; t; s/.* no GPU is used here:.*/0/p' || true
+}
+
 # Ranks for this node: one per GPU that the program can use here, else one per socket that this process may run on.
-launch_ranks_here() {
-  local gpus cpu packages=''
-  gpus=$("$ASSAY" list devices 2>/dev/null | tr -s ' \n' ' ' | sed -n -E 's/.* ([0-9]{1,4}) GPUs? here:.*/\1/p') || true
+launch_ranks_here() {  # [GPUS-HERE]
+  local gpus=${1-$(launch_gpus_here)} cpu packages=''
   if [ "${gpus:-0}" -gt 0 ]; then
     printf '%s\n' "$gpus"
     return
@@ -64,15 +68,26 @@ launch_step_nodes() {  # SRUN WORD...
   if [[ $nodes =~ ^[0-9]+$ ]]; then printf '%s\n' "$nodes"; fi
 }
 
-# Asks the nodes of a launch how many ranks they take; one number a line, nothing where the launcher fails.
+# What a node says that is asked.
+launch_answer() {
+  local gpus
+  gpus=$(launch_gpus_here)
+  printf 'ranks=%s gpus=%s\n' "$(launch_ranks_here "$gpus")" "${gpus:-0}"
+}
+
+# Asks the nodes of a launch; "RANKS GPUS" a line for each, nothing where the launcher fails.
 launch_ask() {  # NODES-ASKED LAUNCHER WORD...; all if empty
-  local seconds=60 self answers one=(--map-by ppr:1:node --oversubscribe --bind-to none)
+  local seconds=60 self answers nodes='' one=(--map-by ppr:1:node --oversubscribe --bind-to none)
   self=$(realpath "${BASH_SOURCE[0]}")
   answers=$(mktemp)  # no pipe: an ssh that outlives its launcher would keep it open
-  case "${2##*/}" in srun) seconds=600 one=(--ntasks-per-node=1 --cpu-bind=none) ;; esac  # it waits in the queue
+  if [ "${2##*/}" = srun ]; then
+    # Outside of a job it waits in the queue; inside of one it would start as many tasks as the job has.
+    if [ -z "${SLURM_JOB_ID:-}" ]; then seconds=600; else nodes=$(launch_step_nodes "${@:2}"); fi
+    one=(--ntasks-per-node=1 --cpu-bind=none ${nodes:+--ntasks="$nodes"})
+  fi
   timeout --kill-after=10 "$seconds" bash "$self" start ${1:+"--only=$1"} "${@:2}" "${one[@]}" -- env ASSAY="$ASSAY" bash -c \
-    ". '$self'; printf 'ranks=%s\n' \"\$(launch_ranks_here)\"" </dev/null >"$answers" || true
-  sed -n 's/.*ranks=\([0-9]*\).*/\1/p' "$answers"
+    ". '$self'; launch_answer" </dev/null >"$answers" || true
+  sed -n 's/.*ranks=\([0-9]*\) gpus=\([0-9]*\).*/\1 \2/p' "$answers"
   rm -f "$answers"
 }
 
@@ -107,32 +122,38 @@ launch_ask_each() {  # LAUNCHER WORD...
   launch_ask_groups 1 "$@" | sed '/silent/d'
 }
 
+# Ranks by the answers of the nodes. If as many have GPUs as have none, the run measures GPUs: the most count, since a rank without a GPU
+# is told and no GPU is left out. Otherwise the fewest sockets: no core is left out, and srun refuses more ranks than a node has cores.
+launch_agreed() {
+  awk '$2 > 0 { ++with; if ($1 > most) most = $1; next } !without++ || $1 < least { least = $1 }
+    END { if (NR) print (with >= without ? most : least) }'
+}
+
 # Ranks of every node of the launch. Inside a job this script runs on one of its nodes, and without hosts of its own the launcher
-# starts ranks here; otherwise the nodes are asked. Where they differ, the smallest counts; the run names what that leaves out.
-# Fails where no node answers.
+# starts ranks here: the nodes are asked where Slurm knows of more GPUs than this node has. PBS and LSF tell nothing of that, and what
+# ssh starts for a question may see GPUs of other jobs. Outside of a job the nodes are asked. Fails where no node answers.
 launch_ranks() {  # LAUNCHER WORD...
-  local asked='' least
+  local asked='' gpus='' agreed job=${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${FLUX_JOB_ID:-}
+  local slurm=${launch_gres:-gpu:${SLURM_GPUS_ON_NODE:-0}}
   if [ "$ASSAY_RANKS" != auto ]; then printf '%s\n' "$ASSAY_RANKS"; return; fi
   if [ -n "${SLURM_NTASKS_PER_NODE:-}" ]; then printf '%s\n' "${SLURM_NTASKS_PER_NODE%%(*}"; return; fi
-  if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${FLUX_JOB_ID:-}" ]; then
-    if [ -n "$(launch_option "$launch_lists" "$@")" ]; then asked=yes; fi
-    # Here srun makes a job of its own. The operator of Kubernetes names the workers by this variable of Open MPI.
-    if [ "${1##*/}" = srun ] || [ -n "${OMPI_MCA_orte_default_hostfile:-}" ]; then asked=yes; fi
-  fi
-  if [ -z "$asked" ]; then launch_ranks_here; return; fi
-  least=$(launch_ask '' "$@" | sort -n | head -n 1) || true
-  if [ -z "$least" ] && [ "${1##*/}" = srun ]; then
-    # It may wait in the queue longer than a question may, and the run can wait there as long as it must.
-    printf 'srun did not say how many ranks its nodes take: the number for this machine is used (ASSAY_RANKS can say it)\n' >&2
-    launch_ranks_here
-    return
-  fi
-  if [ -z "$least" ]; then least=$(launch_ask_each "$@" | sort -n | head -n 1) || true; fi
-  if [ -z "$least" ]; then
+  if [ -n "$job" ]; then
+    gpus=$(launch_gpus_here)
+    if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$gpus" ] && [ "$gpus" -lt "${slurm#gpu:}" ]; then asked=yes; fi
+  # Here srun makes a job of its own. The operator of Kubernetes names the workers by this variable of Open MPI.
+  elif [ -n "$(launch_option "$launch_lists" "$@")" ] || [ "${1##*/}" = srun ] || [ -n "${OMPI_MCA_orte_default_hostfile:-}" ]; then asked=yes; fi
+  if [ -z "$asked" ]; then launch_ranks_here ${job:+"$gpus"}; return; fi
+  agreed=$(launch_ask '' "$@" | launch_agreed) || true
+  if [ -z "$agreed" ] && [ "${1##*/}" != srun ]; then agreed=$(launch_ask_each "$@" | launch_agreed) || true; fi
+  if [ -n "$agreed" ] && [ "${gpus:-0}" -gt "$agreed" ]; then agreed=$gpus; fi  # steps may have fewer: --gpus-per-task
+  if [ -n "$agreed" ]; then printf '%s\n' "$agreed"; return; fi
+  if [ "${1##*/}" != srun ] && [ -z "$job" ]; then
     printf 'no node answers how many ranks it takes (ASSAY_RANKS can say it)\n' >&2
     return 1
   fi
-  printf '%s\n' "$least"
+  # It may wait in the queue longer than a question may, and the run can wait there as long as it must.
+  printf '%s did not say how many ranks its nodes take: the number for this machine is used (ASSAY_RANKS can say it)\n' "${1##*/}" >&2
+  launch_ranks_here
 }
 
 # Whether a program is the mpirun of Open MPI.

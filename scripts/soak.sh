@@ -214,10 +214,12 @@ if ((number >= ASSAY_SOAK_SEGMENTS)) || [ "$site_signalled" = TERM ]; then finis
 # The next job gets the nodes of the first one, less those that failed and those that Slurm cannot give.
 next_nodes || true
 if [ ! -s "$directory/next.txt" ]; then printf 'soak.sh: no node is left for the next segment\n' >&2; finish; fi
-options=(--nodes="$(wc -l <"$directory/next.txt")" --nodelist="$(paste -sd, "$directory/next.txt")"
+list=$(paste -sd, "$directory/next.txt")
+if launch_too_long "$list"; then list=$(scontrol show hostlist "$(realpath "$directory/next.txt")") || list=''; fi
+options=(--nodes="$(wc -l <"$directory/next.txt")" --nodelist="$list"
   --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
 # What launch.sh set for the steps of this job is none of the next.
-if ! env -u SLURM_EXCLUSIVE ${launch_gres:+-u SLURM_GRES} sbatch "${options[@]}" "${queue[@]}" "$here/slurm/soak.sbatch" "$@"; then
+if [ -z "$list" ] || ! env -u SLURM_EXCLUSIVE ${launch_gres:+-u SLURM_GRES} sbatch "${options[@]}" "${queue[@]}" "$here/slurm/soak.sbatch" "$@"; then
   printf 'soak.sh: segment %s cannot be submitted\n' "$((number + 1))" >&2
   finish
 fi

@@ -3,6 +3,9 @@
 # What prolog.sh and healthcheck.sh share; sourced behind site.sh, never run. Both check one node outside of any job, and no shared file
 # system that does not answer may keep them.
 
+# To a prolog Slurm says which GPUs its job gets, but all of the node are tested; the settings, which are read later, may choose some.
+unset CUDA_VISIBLE_DEVICES
+
 # Runs COMMAND, which may need a shared file system, in a process of its own. Returns its exit code, or 124 where it has not ended after
 # LIMIT seconds: it gets SIGKILL then, and is not waited for, because in the kernel it may outlive that. It holds none of this
 # process's files: slurmd waits until the output of its script is closed, and a prolog for the lock (9). Sets `site_said` to
@@ -112,15 +115,32 @@ site_node_options() {
   done
 }
 
+# Number of GPUs that Slurm knows of this node, where the program can use fewer: a GPU that is lost from the bus is in no list of the driver.
+# Nothing where the settings say which devices are used or expected, and where the GPUs of Slurm are slices (MIG). The controller is
+# asked, and one that does not answer soon leaves the number unknown. A prolog does not ask: those of a large job begin together.
+site_gpus_of_slurm() {  # GPUS-HERE
+  local node most slice='gpu:[^ ,]*[0-9]g\.[0-9]+gb'
+  case " ${kept[*]} " in *' --expect-devices'* | *' --device host '* | *' --device=host '*) return 0 ;; esac
+  if [ -z "$1" ] || [ -n "${CUDA_VISIBLE_DEVICES:-}" ] || [ -n "${SLURM_JOB_ID:-}" ]; then return 0; fi
+  node=$(timeout 5 scontrol show node -o "${SLURMD_NODENAME:-$(hostname -s)}" 2>/dev/null) || return 0
+  if [[ $node =~ $slice ]] || compgen -G '/proc/driver/nvidia/capabilities/gpu*/mig/gi*' >/dev/null; then return 0; fi
+  read -r _ most < <(launch_node_gpus <<<"$node")
+  if [ "$most" -gt "$1" ]; then printf '%s\n' "$most"; fi
+}
+
 # Starts a short run on all devices of this node, outside of any job. Beside other jobs only the GPUs of the job are loaded, which it
 # has alone; cores and memory are not.
 # shellcheck disable=SC2034  # launch.sh reads ASSAY_LAUNCH and ASSAY_RANKS
 site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
-  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() kept=() options=() variable
+  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() kept=() options=() variable gpus expected=''
+  site_node_options
+  if [ -z "$others" ]; then
+    gpus=$(launch_gpus_here)
+    expected=$(site_gpus_of_slurm "$gpus")
+  fi
   # MPI would take the batch system's variables for those of this run.
   for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
-  site_node_options
-  options=(--require coverage "${kept[@]}")
+  options=(--require coverage "${kept[@]}" ${expected:+--expect-devices "$expected"})
   if [ -n "$others" ]; then
     options=(--device host) suites=inventory  # GPUs of other jobs are not touched
     if [[ $given =~ ^[0-9]+(,[0-9]+)*$ ]]; then
@@ -128,7 +148,7 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
       suites=inventory,gemm options=(--device cuda)
     fi
   fi
-  if [ "$ASSAY_RANKS" = auto ] || [ -n "$others" ]; then ASSAY_RANKS=$(launch_ranks_here); fi
+  if [ "$ASSAY_RANKS" = auto ] || [ -n "$others" ]; then ASSAY_RANKS=$(launch_ranks_here ${gpus+"$gpus"}); fi
   ASSAY_LAUNCH=''
   if launch_is_open_mpi mpirun; then ASSAY_LAUNCH='mpirun --mca orte_execute_quiet 1'
   # Ranks of Open MPI would be that many runs of one rank under another one's mpirun.

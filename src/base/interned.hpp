@@ -12,7 +12,7 @@ namespace assay {
 /// make one.
 class Interned {
  public:
-  Interned() : Interned(std::string_view()) {}
+  Interned() : text_(empty()) {}
   template <std::convertible_to<std::string_view> Text>
   Interned(const Text& text) : text_(held(text)) {}  // NOLINT(google-explicit-constructor)
 
@@ -30,6 +30,11 @@ class Interned {
 
  private:
   static const std::string* held(std::string_view text);
+  /// Rows are made by the million before they are filled: these take no lock.
+  static const std::string* empty() {
+    static const std::string* const text = held({});
+    return text;
+  }
 
   const std::string* text_;
 };

@@ -181,6 +181,8 @@ class CsvImport {
       hash = mix64(hash, mix64(hash_text(name), hash_text(fields[column])));
     for (const auto& c : header_.covariates)
       hash = mix64(hash, mix64(hash_text(c.name), hash_text(fields[c.column])));
+    for (const auto& [column, name] : header_.attributes)
+      hash = mix64(hash, mix64(hash_text(name), hash_text(fields[column])));
     return hash;
   }
 

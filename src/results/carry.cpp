@@ -92,9 +92,9 @@ std::map<std::string, std::vector<Row>> by_case(const std::vector<Row>& rows) {
   return out;
 }
 
-/// The path of a case, or of the one that a retest measured again.
+/// The path of a case, or of the one that a retest measured again or that ranks did not finish.
 std::string family(const CaseData& c) {
-  return is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path();
+  return is_retest(c.name) || is_unfinished_name(c.name) ? c.suite + "/" + base_name(c.name) : c.path();
 }
 
 /// Which cases of an earlier run stand in this one, and which run again.
@@ -108,9 +108,7 @@ class Standing {
 
   bool is_planned(const CaseData& c) const { return wanted_.contains(family(c)); }
   /// What a case found that is not planned any more is not measured again: it stands, with its retests.
-  bool contain(const CaseData& c) const {
-    return is_planned(c) ? is_final(c.state) : showing_.contains(family(c));
-  }
+  bool contain(const CaseData& c) const { return is_planned(c) ? is_final(c) : showing_.contains(family(c)); }
   bool shows(const CaseData& c) const { return with_facts_.contains(c.path()); }
 
  private:
@@ -272,7 +270,7 @@ void extend_start(const Results& earlier, Writer::Start& now) {
   kept_events(earlier, standing, rows);
   std::set<std::string> unfinished;
   for (const CaseData& c : earlier.cases) {
-    if (is_final(c.state) || !standing.shows(c)) continue;
+    if (is_final(c) || !standing.shows(c)) continue;
     unfinished.insert(c.path());
     for (const auto* column : {&c.entity, &c.source, &c.destination})
       for (const std::int32_t row : *column) rows(row);

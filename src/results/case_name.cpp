@@ -20,11 +20,22 @@ std::size_t numbered_suffix(const std::string& text, char letter) noexcept {
 
 std::string base_name(const std::string& case_name) {
   std::string base = case_name;
-  for (const char letter : {'c', 'p'}) {
+  for (const char letter : {'u', 'c', 'p'}) {
     const auto at = numbered_suffix(base, letter);
     if (at != std::string::npos) base.resize(at);
   }
   return base;
+}
+
+std::string unfinished_name(const std::string& case_name) { return case_name + ".u1"; }
+
+bool is_unfinished_name(const std::string& case_name) noexcept {
+  return numbered_suffix(case_name, 'u') != std::string::npos;
+}
+
+std::string unfinished_text(const CaseData& c) {
+  const auto at = c.parameters.find(unfinished_parameter);
+  return at != c.parameters.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
 int retest_number(const std::string& case_name) {

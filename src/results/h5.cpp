@@ -137,13 +137,23 @@ Id fixed_string_type(std::size_t length) {
 
 /// The length that all get, or 0 where each keeps its own: HDF5 stores these unpacked, and each with 32 bytes
 /// more. One long text among short ones would make all long.
-std::size_t packed_length(std::size_t count, const std::function<std::string(std::size_t)>& text) {
+std::size_t packed_length(std::size_t count, const std::function<std::string_view(std::size_t)>& text) {
   constexpr std::size_t long_text = 256;
   if (count < packed_from_texts || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) return 0;
   std::size_t longest = 1;
-  for (std::size_t i = 0; i < count && longest <= long_text; ++i)
-    longest = std::max(longest, clean_text(text(i)).size());
+  for (std::size_t i = 0; i < count && longest <= long_text; ++i) {
+    const std::string_view one = text(i);
+    longest = std::max(longest, is_plain(one) ? one.size() : clean_text(one).size());
+  }
   return longest <= long_text ? longest : 0;
+}
+
+/// `clean_text` to a place that has room for it. Most texts are clean: no copy of each in between.
+void copy_clean(std::string_view text, char* to) {
+  if (is_plain(text))
+    text.copy(to, text.size());
+  else
+    clean_text(text).copy(to, std::string::npos);
 }
 
 Id new_attribute(hid_t object, const std::string& name, hid_t type) {
@@ -231,7 +241,7 @@ Id create_dataset(hid_t parent, const std::string& name, Type type, const std::v
 }
 
 Id create_strings(hid_t parent, const std::string& name, std::size_t count,
-                  const std::function<std::string(std::size_t)>& text) {
+                  const std::function<std::string_view(std::size_t)>& text) {
   constexpr std::size_t most_at_once =
       4096;  // of a chunk too: one that is not written at once is unpacked again
   const std::size_t length = packed_length(count, text);
@@ -245,19 +255,19 @@ Id create_strings(hid_t parent, const std::string& name, std::size_t count,
   std::vector<std::string> cleaned;
   std::vector<const char*> pointers;
   std::string characters;
-  for (std::size_t first = 0; first < count; first += cleaned.size()) {
-    cleaned.clear();
-    for (std::size_t i = first; i < std::min(count, first + most_at_once); ++i)
-      cleaned.push_back(clean_text(text(i)));
+  for (std::size_t first = 0; first < count; first += most_at_once) {
+    const std::size_t part = std::min(count - first, most_at_once);
     if (length > 0) {
-      characters.assign(cleaned.size() * length, '\0');
-      for (std::size_t i = 0; i < cleaned.size(); ++i) cleaned[i].copy(&characters[i * length], length);
+      characters.assign(part * length, '\0');
+      for (std::size_t i = 0; i < part; ++i) copy_clean(text(first + i), &characters[i * length]);
     } else {
+      cleaned.clear();
       pointers.clear();
+      for (std::size_t i = 0; i < part; ++i) cleaned.push_back(clean_text(text(first + i)));
       for (const std::string& value : cleaned) pointers.push_back(value.c_str());
     }
-    const hsize_t begin = first, rows = cleaned.size();
-    const Id memory = space_of({cleaned.size()});
+    const hsize_t begin = first, rows = part;
+    const Id memory = space_of({part});
     check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &rows, nullptr), name);
     const void* data = length > 0 ? static_cast<const void*>(characters.data()) : pointers.data();
     check(H5Dwrite(set, type, memory, space, H5P_DEFAULT, data), "cannot write dataset " + name);

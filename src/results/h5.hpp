@@ -90,9 +90,10 @@ Id create_group(hid_t parent, const std::string& name);
 Id create_dataset(hid_t parent, const std::string& name, Type type, const std::vector<std::size_t>& shape,
                   const void* data, bool packed = false);
 /// `count` texts, which `text` gives one by one, and more than once: a copy of all names of a large machine
-/// would not fit. Of the same length and packed where there are many and none is long.
+/// would not fit. What it gives is valid until it gives the next. Of the same length and packed where there
+/// are many and none is long.
 Id create_strings(hid_t parent, const std::string& name, std::size_t count,
-                  const std::function<std::string(std::size_t)>& text);
+                  const std::function<std::string_view(std::size_t)>& text);
 void create_text(hid_t parent, const std::string& name, const std::string& text);
 /// One more hard link to `object`.
 void link(hid_t object, hid_t parent, const std::string& name);

@@ -113,6 +113,12 @@ struct CaseData {
   std::string path() const { return suite + "/" + name; }
 };
 
+/// Parameter of a case inside nodes that some ranks did not finish, and what it says of them; the values of
+/// the case are those of the others.
+inline constexpr const char* unfinished_parameter = "unfinished";
+/// Empty where all ranks finished.
+std::string unfinished_text(const CaseData& c);
+
 struct Miscompare {
   std::string case_path;  ///< suite/name
   std::int32_t entity = -1;

@@ -9,6 +9,7 @@ namespace {
 
 void tidy(std::string& text) { text = printable(std::move(text), true); }
 void tidy(Interned& text) {
+  if (is_plain(text.str())) return;  // millions of rows: no copy of each
   if (std::string tidied = printable(text.str(), true); text != tidied) text = tidied;
 }
 void tidy(std::vector<std::string>& texts) {

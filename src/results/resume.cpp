@@ -169,7 +169,9 @@ ResumeInfo read_resume(const Path& given) {
   return out;
 }
 
-bool is_final(CaseState state) noexcept { return state == CaseState::pass || state == CaseState::fail; }
+bool is_final(const CaseData& c) noexcept {
+  return (c.state == CaseState::pass || c.state == CaseState::fail) && unfinished_text(c).empty();
+}
 
 std::string resume_problem(const Writer::Start& then, const Writer::Start& now) {
   const RunInfo &a = then.info, &b = now.info;

@@ -27,9 +27,9 @@ struct ResumeInfo {
 /// read.
 ResumeInfo read_resume(const std::filesystem::path& path);
 
-/// Whether a resumed run keeps a case of this state: pass and fail are final. What was skipped, is incomplete
-/// or ended in error runs again and replaces what was stored.
-bool is_final(CaseState state) noexcept;
+/// Whether a resumed run keeps a case: those that passed or failed on all ranks are final. What was skipped,
+/// is incomplete or ended in error, on some ranks or all, runs again and replaces what was stored.
+bool is_final(const CaseData& c) noexcept;
 
 /// One line naming the first thing in which `now` differs from the run that is resumed, so that it cannot go
 /// on: version, seed, level, memory, nodes and their order, ranks and their places, other entities,

@@ -36,7 +36,8 @@ void TableWriter::attach(hid_t dataset) {
   if (scales_) h5::Scale::attach(dataset, {row_});
 }
 
-void TableWriter::strings(const std::string& column, const std::function<std::string(std::size_t)>& text) {
+void TableWriter::strings(const std::string& column,
+                          const std::function<std::string_view(std::size_t)>& text) {
   expect(column, h5::Type::string);
   attach(h5::create_strings(group_, column, rows_, text));
 }
@@ -49,7 +50,8 @@ void TableWriter::numbers(const std::string& column, h5::Type type, const void* 
 }
 
 void TableWriter::extra_strings(const std::string& column, const std::vector<std::string>& values) {
-  attach(h5::create_strings(group_, column, values.size(), [&](std::size_t i) { return values[i]; }));
+  attach(h5::create_strings(group_, column, values.size(),
+                            [&](std::size_t i) -> std::string_view { return values[i]; }));
 }
 
 void TableWriter::extra_numbers(const std::string& column, const std::string& unit,

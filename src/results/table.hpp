@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/h5.hpp"
@@ -22,7 +23,7 @@ class TableWriter {
   /// case: scales are attached once, after the merge.
   TableWriter(hid_t parent, const TableSpec& spec, const std::string& name, std::size_t rows, bool scales);
 
-  void strings(const std::string& column, const std::function<std::string(std::size_t)>& text);
+  void strings(const std::string& column, const std::function<std::string_view(std::size_t)>& text);
   void numbers(const std::string& column, h5::Type type, const void* values);
   /// A column that the schema leaves open (inventory).
   void extra_strings(const std::string& column, const std::vector<std::string>& values);
@@ -111,9 +112,16 @@ template <class Row>
 void write_columns(TableWriter& table, const std::vector<Row>& rows) {
   describe(Of<Row>{}, [&]<class T>(const char* name, T Row::*member) {
     if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-      table.strings(name, [&](std::size_t i) { return join_members(rows[i].*member); });
+      std::string joined;
+      table.strings(name, [&](std::size_t i) -> std::string_view {
+        joined = join_members(rows[i].*member);
+        return joined;
+      });
     } else if constexpr (std::is_convertible_v<T, std::string>) {
-      table.strings(name, [&](std::size_t i) -> std::string { return rows[i].*member; });
+      table.strings(name, [&](std::size_t i) -> std::string_view {
+        const std::string& text = rows[i].*member;
+        return text;
+      });
     } else {
       std::vector<detail::Number<detail::stored_as<T>()>> values;
       values.reserve(rows.size());

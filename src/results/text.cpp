@@ -45,8 +45,12 @@ std::string clean_text(std::string_view text) {
   return out;
 }
 
+bool is_plain(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
 std::string printable(std::string text, bool lines) {
-  if (std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; })) return text;
+  if (is_plain(text)) return text;
   text = clean_text(text);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);

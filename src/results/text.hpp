@@ -9,6 +9,8 @@ namespace assay::results {
 
 /// The same text if it is UTF-8 without NUL; otherwise with NULs dropped and wrong bytes replaced by U+FFFD.
 std::string clean_text(std::string_view text);
+/// Whether `printable` leaves the text as it is for being all ASCII without control characters.
+bool is_plain(std::string_view text) noexcept;
 /// The text without control characters, which could act on a terminal: they become spaces, unless `lines`
 /// keeps line ends and tabs. Bytes that are not UTF-8 become U+FFFD.
 std::string printable(std::string text, bool lines);

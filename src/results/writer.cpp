@@ -126,7 +126,7 @@ struct Writer::Impl {
                                      static_cast<std::size_t>(stored.first_entity), [](std::size_t) {});
                         taken.insert(path);
                         const CaseData& data = stored.bundle.data;
-                        if (is_final(data.state))
+                        if (is_final(data))
                           names.insert(data.path());
                         else
                           again.insert_or_assign(data.path(), Again{path, facts_of(stored.bundle)});

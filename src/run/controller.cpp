@@ -75,7 +75,7 @@ class RunController final : public supervisor::Controller {
     discard();  // of a start that failed on a GPU
     file_.open(config_, *entities_, start_of_file(config_, plan_, topology_, *entities_, facts.environment),
                segment_);
-    schedule_ = RunSchedule(plan_);
+    schedule_ = RunSchedule(plan_, run_deadline_s());
     retests_ = {};
     if (config_.resume.empty() || config_.carries_over())
       findings_ = facts.findings;  // else they have been told
@@ -145,7 +145,8 @@ class RunController final : public supervisor::Controller {
     unfired_ = std::move(ended.unfired);
     if (!ended.any) return;
     if (!ended.all) ended.records.front().set_state(results::CaseState::incomplete, lost_why_);
-    file_.write(plan_.cases[static_cast<std::size_t>(case_index)], std::move(ended.records), ended.news);
+    file_.write(plan_.cases[static_cast<std::size_t>(case_index)], std::move(ended.records), ended.news,
+                ended.all);
   }
 
   std::vector<int> lost(const supervisor::Loss& loss, int case_index) override {

@@ -40,7 +40,7 @@ std::string stored_text(const Config& config, const Plan& plan, const Topology& 
   check_resume(config, earlier, start_of_file(config, plan, topology, EntityTable(topology), {}));
   std::set<std::string> stored;
   for (const auto& c : earlier.cases)
-    if (results::is_final(c.state)) stored.insert(c.path());
+    if (results::is_final(c)) stored.insert(c.path());
   std::string text;
   std::size_t count = 0, planned = 0;
   for (const Case& c : plan.cases) {

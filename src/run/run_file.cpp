@@ -12,6 +12,7 @@
 #include "results/reader.hpp"
 #include "run/assemble.hpp"
 #include "run/controller.hpp"
+#include "run/unfinished.hpp"
 
 namespace assay {
 
@@ -64,13 +65,15 @@ void RunFile::all_ready(double run_start_s, const std::string& identity) {
 
 void RunFile::begin_case() { case_started_ = utc_now_iso(); }
 
-void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNews& news) {
+void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNews& news, bool all) {
   std::vector<results::EventRow> events;
   for (CaseRecord& record : records)
     std::move(record.events_.begin(), record.events_.end(), std::back_inserter(events));
+  auto unfinished = all ? take_unfinished(c, records, *entities_) : std::nullopt;
   auto bundle = assemble(c, std::move(records), *entities_, identity_);
   bundle.data.started = case_started_;
   bundle.data.ended = utc_now_iso();
+  if (unfinished) bundle.data.parameters[results::unfinished_parameter] = unfinished->text;
   for (const std::string& counters : news.counters) add_counters(Json::parse(counters), *entities_, bundle);
   for (const std::string& telemetry : news.telemetry)
     add_telemetry(Json::parse(telemetry), *entities_, bundle);
@@ -78,6 +81,13 @@ void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNe
     writer_->add_event(
         {now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding, event.case_path});
   writer_->add_case(bundle);
+  if (!unfinished) return;
+  const std::string started = bundle.data.started, ended = bundle.data.ended;
+  if (auto rest = assemble_unfinished(c, std::move(*unfinished), *entities_, identity_)) {
+    rest->data.started = started;
+    rest->data.ended = ended;
+    writer_->add_case(*rest);
+  }
 }
 
 void RunFile::write_state(const Case& c, results::CaseState state, const std::string& reason) {

@@ -42,7 +42,8 @@ class RunFile {
   /// Events before have the time 0. `identity` of device and transport is part of every case_key.
   void all_ready(double run_start_s, const std::string& identity);
   void begin_case();
-  void write(const Case& c, std::vector<CaseRecord> records, const NodeNews& news);
+  /// `all`: no rank is missing. Then ranks that did not finish a case inside nodes leave it to the others.
+  void write(const Case& c, std::vector<CaseRecord> records, const NodeNews& news, bool all = true);
   /// A case without measurements.
   void write_state(const Case& c, results::CaseState state, const std::string& reason);
   /// `finding`: see results::EventRow.

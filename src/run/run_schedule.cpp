@@ -5,7 +5,9 @@
 
 namespace assay {
 
-RunSchedule::RunSchedule(const Plan& plan) : plan_(&plan) { sum_required(); }
+RunSchedule::RunSchedule(const Plan& plan, double limit_s) : plan_(&plan), limit_s_(limit_s) {
+  sum_required();
+}
 
 double RunSchedule::limit_s(Level level, double budget_s, double earlier_s) noexcept {
   constexpr double last_case_s = 15;
@@ -25,8 +27,7 @@ RunSchedule::Decision RunSchedule::next(const std::set<std::string>& stored, dou
     if (c.required && can_run(c))
       required_left_s_ -= c.expected_s(), required_left_bytes_ -= plan_->case_file_bytes(c);
     if (done) continue;
-    if (c.required && !c.retest && elapsed_s >= std::max(plan_->budget_s, *first_s_ + least_s))
-      return {Action::skip, index, 0, "budget"};
+    if (c.required && !c.retest && too_late(c, elapsed_s)) return {Action::skip, index, 0, "budget"};
     if (fits(c, elapsed_s)) return {Action::run, index, seconds_for(c, elapsed_s), {}};
     postponed_.push_back(index);
   }
@@ -80,6 +81,12 @@ void RunSchedule::was_judged(double seconds) noexcept {
 
 double RunSchedule::closing_s(double bytes) const noexcept {
   return std::max(plan_->budget_s * closing_share, judging_s(bytes) + bytes / merge_rate);
+}
+
+bool RunSchedule::too_late(const Case& c, double elapsed_s) const noexcept {
+  if (elapsed_s >= std::max(plan_->budget_s, *first_s_ + least_s)) return true;
+  const double end_s = elapsed_s + c.expected_s();
+  return end_s > plan_->budget_s && end_s + overrun_s > *first_s_ + limit_s_;
 }
 
 bool RunSchedule::fits(const Case& c, double elapsed_s) const noexcept {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,8 +23,11 @@ class RunSchedule {
   /// 100,000 ranks with 1.2 GB were judged twice and merged in 34 to 59 s.
   static constexpr double judging_rate = 80e6, merge_rate = 80e6;
   /// Required cases begin in the time of the level, or in this time from the first case on: a large or busy
-  /// machine takes longer to start than a level of seconds lasts.
+  /// machine takes longer to start than a level of seconds lasts. In no case where the run's limit would end
+  /// them.
   static constexpr double least_s = 30;
+  /// By so much a case may outlast its expected time before that limit.
+  static constexpr double overrun_s = 2;
   /// Another launch follows a loss only where this share of the budget is left.
   static constexpr double relaunch_share = 0.1;
   /// Share of the budget reserved for retests.
@@ -38,8 +42,8 @@ class RunSchedule {
   };
 
   RunSchedule() = default;
-  /// `plan` outlives this object. Cases that are appended to it later run at the end.
-  explicit RunSchedule(const Plan& plan);
+  /// `plan` outlives this object. Cases that are appended to it later run at the end. `limit_s`: as below.
+  explicit RunSchedule(const Plan& plan, double limit_s = std::numeric_limits<double>::infinity());
 
   /// After this time from the first case on, the run is ended, whatever runs. `earlier_s`: of the level's
   /// time, before this launch.
@@ -74,6 +78,8 @@ class RunSchedule {
   bool can_run(const Case& c) const noexcept { return !lost_ || c.stage <= Stage::node_local; }
   /// Of the required cases that are to come and can run.
   void sum_required() noexcept;
+  /// Whether it is too late to begin this required case.
+  bool too_late(const Case& c, double elapsed_s) const noexcept;
   bool fits(const Case& c, double elapsed_s) const noexcept;
   double seconds_for(const Case& c, double elapsed_s) const noexcept;
   double judging_s(double bytes) const noexcept { return bytes / judged_rate_; }
@@ -81,6 +87,7 @@ class RunSchedule {
   double closing_s(double bytes) const noexcept;
 
   const Plan* plan_ = nullptr;
+  double limit_s_ = std::numeric_limits<double>::infinity();
   std::size_t next_ = 0;
   std::deque<std::size_t> postponed_;
   double required_left_s_ = 0;      ///< expected of required cases after the one decided last

@@ -260,7 +260,8 @@ void Collector::discount_own_stall(double now) {
   discount(case_since_s_);  // else a silent rank's partners stand still first
   discount(phases_.since_s);
   case_deadline_at_s_ += away_s;
-  if (state_ == State::asking || state_ == State::tracing) discount(state_since_s_);
+  if (state_ == State::asking || state_ == State::tracing || state_ == State::ending)
+    discount(state_since_s_);
   if (bye_at_s_ > 0) discount(bye_at_s_);
 }
 

@@ -126,8 +126,10 @@ void Collector::begin_trace(double now, const std::string& what) {
   const HangAttribution found = attribute_hang(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
   std::vector<int> at_fault = found.at_fault;
   const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
-  if (at_fault.empty() && ready_at_s_ == 0 && static_cast<std::ptrdiff_t>(who.size()) < active) {
-    // The others are beyond that phase. Of those that are not, one may wait for another: one host is named.
+  if (at_fault.empty() && found.links.empty() && ready_at_s_ == 0 &&
+      static_cast<std::ptrdiff_t>(who.size()) < active) {
+    // The others are beyond that phase, and no link is known. Of those that are not, one may wait for
+    // another: one host is named.
     const auto host = [this](const MissingRank& s) { return ranks_[static_cast<std::size_t>(s.rank)].host; };
     for (const MissingRank& s : who)
       if (host(s) == host(who.front())) at_fault.push_back(s.rank);
@@ -153,7 +155,9 @@ void Collector::begin_trace_of(std::vector<int> ranks, double now) {
 /// No rank has evidence against it: links are named, and ranks that cannot continue end.
 void Collector::end_stuck(const HangAttribution& found, double now) {
   constexpr std::size_t most_named = 4;
-  if (case_ < 0 || ready_at_s_ == 0 || !hangs(now)) {  // late as a whole, while its ranks make progress
+  const bool early = ready_at_s_ == 0 && !found.links.empty();
+  if (!early &&
+      (case_ < 0 || ready_at_s_ == 0 || !hangs(now))) {  // late as a whole, while its ranks make progress
     end_run(hang_what_, false, now);
     return;
   }
@@ -165,12 +169,20 @@ void Collector::end_stuck(const HangAttribution& found, double now) {
       text += fmt::format("; rank {}: {}", rank, where(ranks_[static_cast<std::size_t>(rank)]));
   }
   if (found.links.size() > most_named) brief += fmt::format("; and {} more", found.links.size() - most_named);
+  const std::string what =
+      early ? to_string(static_cast<Phase>(phases_.slowest)) : controller_.case_name(case_);
   const std::size_t waiting = missing().size();
   brief = brief.empty()
               ? fmt::format("{}: {} ranks made no progress for {:.0f} s; no rank or link could be blamed",
-                            controller_.case_name(case_), waiting, still_s(now))
-              : fmt::format("{}: an exchange does not end between {}: the link or either of its ends",
-                            controller_.case_name(case_), brief);
+                            what, waiting, still_s(now))
+              : fmt::format("{}: an exchange does not end between {}: the link or either of its ends", what,
+                            brief);
+  if (early) {  // an event of no rank, after which all are launched again
+    tell_(brief + text);
+    store_early_loss({-1, "stuck", brief, brief + text, ""}, true);
+    end_run(brief, false, now);
+    return;
+  }
   for (const int i : missing()) {
     if (ranks_[static_cast<std::size_t>(i)].out) continue;
     drop({i, "stuck", brief, brief + text, ""}, now);

@@ -5,6 +5,8 @@
 #include <array>
 #include <set>
 #include <sstream>
+#include <unordered_map>
+#include <utility>
 
 #include "base/system.hpp"
 #include "results/inventory_names.hpp"
@@ -18,16 +20,29 @@ namespace column = results::inventory;
 class TableBuilder {
  public:
   void row(int entity) { table_.entity.push_back(entity); }
-  void text(const char* column, const std::string& value) { table_.text[column].push_back(value); }
+  void text(const char* column, const std::string& value) {
+    auto& values = texts_[column];
+    if (values == nullptr) values = &table_.text[column];
+    values->push_back(value);
+  }
   void number(const char* column, const char* unit, double value) {
-    table_.number[column].push_back(value);
-    table_.unit[column] = unit;
+    auto& values = numbers_[column];
+    if (values == nullptr) {
+      values = &table_.number[column];
+      table_.unit[column] = unit;
+    }
+    values->push_back(value);
   }
   void count(const char* column, std::size_t value) { number(column, "count", static_cast<double>(value)); }
-  const results::InventoryTable& table() const { return table_; }
+  /// Ends the builder.
+  results::InventoryTable take() { return std::move(table_); }
 
  private:
   results::InventoryTable table_;
+  // Names of columns are constants: a look by address makes no text for each cell. The same name at two
+  // addresses is the same column.
+  std::unordered_map<const char*, std::vector<std::string>*> texts_;
+  std::unordered_map<const char*, std::vector<double>*> numbers_;
 };
 
 // The kernel's 0 cores or bytes for "nothing found" is not a number to compare.
@@ -356,8 +371,8 @@ std::map<std::string, results::InventoryTable> inventory_tables(const Topology& 
   }
   device_rows(builders["device"], topology, entities, gpus);
   std::map<std::string, results::InventoryTable> tables;
-  for (const auto& [kind, builder] : builders) {
-    if (!builder.table().entity.empty()) tables[kind] = builder.table();
+  for (auto& [kind, builder] : builders) {
+    if (auto table = builder.take(); !table.entity.empty()) tables[kind] = std::move(table);
   }
   return tables;
 }

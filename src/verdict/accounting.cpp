@@ -222,6 +222,9 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, Told
   }
   if (!measured) return;
   check_samples(j, *c, required);
+  if (const std::string text = results::unfinished_text(*c); !text.empty()) {
+    return j.gap((required ? "required case " : "case ") + path + " " + text, absent_rows(j, *c));
+  }
   if (required && plan.entities > static_cast<std::int64_t>(c->entities())) {
     auto absent = absent_rows(j, *c);
     const bool named = !absent.empty();

@@ -192,7 +192,9 @@ void attribute_core_share(Judgement& j) {
     attribute(j, found, worst, least);
     // The cause is known.
     found.inconclusive = found.inconclusive && f.kind != "shared-core";
-    if (!link || !explains(least, f)) continue;  // of ends that are alike neither is the cause
+    // Of ends that are alike neither is the cause. A quota that the other end does not have is one, though
+    // its share explains less: what it takes from single messages depends on when they come.
+    if (!link || !(explains(least, f) || !quota_of(j, j.entities.node(worst)).empty())) continue;
     found.rows.clear();
     for (const auto& [part, shares] : parts) found.rows.push_back(part);
   }

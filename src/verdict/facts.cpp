@@ -219,11 +219,12 @@ void judge_selftest(Judgement& j) {
 
 namespace {
 
-/// Devices that were lost in this launch and in an earlier one.
+/// Nodes of which a part was lost in this launch, and this or another part in an earlier one.
 std::set<std::int32_t> lost_twice(const Judgement& j) {
   std::set<std::int32_t> now, before, twice;
   for (const auto& e : j.results.events)
-    if (const auto loss = results::loss_of(e)) (loss->earlier ? before : now).insert(e.entity);
+    if (const auto loss = results::loss_of(e))
+      (loss->earlier ? before : now).insert(j.entities.node(e.entity));
   std::set_intersection(now.begin(), now.end(), before.begin(), before.end(),
                         std::inserter(twice, twice.end()));
   twice.erase(-1);
@@ -283,7 +284,7 @@ void judge_events(Judgement& j) {
     const bool named = lost || is_finding(e.finding);
     const std::string kind = lost ? lost->kind : named ? e.finding : "mismatch";
     const bool uncovered = kind == "uncovered" && e.kind == "launch-warn" && requires_coverage(j);
-    const bool fail = e.kind == "launch-fail" || (lost && twice.contains(e.entity)),
+    const bool fail = e.kind == "launch-fail" || (lost && twice.contains(j.entities.node(e.entity))),
                open = e.kind == "launch-inconclusive" || lost || uncovered;
     // Other differences that are only told are judged by the tables of the inventory.
     const bool note = e.kind == "launch-info" && kind == "uncovered";

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -18,23 +20,20 @@
 namespace assay::verdict {
 namespace {
 
-/// Whether the driver of a GPU tells the hardware's own throttling from that for all thermal reasons.
-bool tells_hardware_apart(const Judgement& j, std::int32_t row) {
-  return std::any_of(j.results.counters.begin(), j.results.counters.end(), [&](const auto& c) {
-    return c.entity == row && c.counter == hardware_thermal && !std::isnan(c.before);
-  });
-}
+/// Entities, and the series during whose screening their clocks were held down.
+using Throttled = std::set<std::pair<std::int32_t, std::string>>;
 
-/// Whether the clocks of a part, or of its node, were held down while a series was screened.
-bool throttle_counted(const Judgement& j, const Series& s, std::int32_t row) {
-  const auto node = j.entities.node(row);
-  const std::string path = s.suite + "/" + s.name;
-  return std::any_of(j.results.counters.begin(), j.results.counters.end(), [&](const auto& c) {
-    const std::string& of_case = c.case_path;
-    return (c.entity == row || c.entity == node) && c.after > c.before && is_throttling(c.counter) &&
-           base_name(of_case) == path && retest_number(of_case) == 0 &&
-           !(c.counter == all_thermal && tells_hardware_apart(j, c.entity));
-  });
+Throttled throttled_series(const Judgement& j) {
+  // GPUs whose driver tells the hardware's own throttling from that for all thermal reasons.
+  std::set<std::int32_t> told_apart;
+  for (const auto& c : j.results.counters)
+    if (c.counter == hardware_thermal && !std::isnan(c.before)) told_apart.insert(c.entity);
+  Throttled found;
+  for (const auto& c : j.results.counters)
+    if (c.after > c.before && is_throttling(c.counter) && retest_number(c.case_path) == 0 &&
+        !(c.counter == all_thermal && told_apart.contains(c.entity)))
+      found.emplace(c.entity, base_name(c.case_path));
+  return found;
 }
 
 class Peers {
@@ -324,7 +323,7 @@ class Peers {
     });
     f.lasting_blocks = lasting.blocks;
     f.lasting_s = lasting.span_s;
-    f.throttle_counted = throttle_counted(j_, *p_of.series, entity);
+    f.throttle_counted = throttle_counted(*p_of.series, entity);
     const bool retest_says = f.retest.measured && f.retest.confirmed;
     // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against
     // it.
@@ -342,6 +341,13 @@ class Peers {
     return f;
   }
 
+  /// Whether the clocks of a part, or of its node, were held down while a series was screened.
+  bool throttle_counted(const Series& s, std::int32_t row) {
+    if (!throttled_) throttled_ = throttled_series(j_);
+    const std::string path = s.suite + "/" + s.name;
+    return throttled_->contains({row, path}) || throttled_->contains({j_.entities.node(row), path});
+  }
+
   double usual_share(std::size_t index, double delta) {
     const auto [it, first] = usual_shares_.try_emplace({index, delta});
     if (first)
@@ -353,7 +359,8 @@ class Peers {
   Judgement& j_;
   Screening screening_;
   std::map<std::pair<std::size_t, double>, double> usual_shares_;
-  std::size_t tests_ = 0;  ///< parts times metrics
+  std::optional<Throttled> throttled_;  ///< read from all counters for the first suspect
+  std::size_t tests_ = 0;               ///< parts times metrics
   std::map<std::size_t, std::vector<RetestCase>> retests_;
   std::size_t candidates_ = 0;       ///< parts that may be measured again
   std::vector<std::size_t> joined_;  ///< by population: an earlier one of the same story, or itself

@@ -212,7 +212,10 @@ void judge_group(const Judgement& j, const Series& s, Group& p, std::vector<Slow
         p.shared && best_sample > constants::peers_shared_most && (!s.per_sample || row.n >= 3);
     const bool far = deficit > overall && best > constants::peers_min_deficit && !p.shared;
     const bool third = is_third_apart(j, s, p, i, deficit, best_sample);
-    Slow slow{&s, row, reference, deficit, p.rows.size() - 1, beyond_sharing || (far && lasting) || third};
+    // Too few samples show nothing that lasts, but nobody can measure an import again.
+    const bool gross = s.is_imported() && far && all_beyond && deficit > constants::peers_open_deficit;
+    Slow slow{
+        &s, row, reference, deficit, p.rows.size() - 1, beyond_sharing || (far && lasting) || third || gross};
     slow.would = !slow.warn && far && all_beyond;
     slow.of_faster = of_faster;
     slow.open = slow.warn && far && (of_faster || deficit > constants::peers_open_deficit);

@@ -28,8 +28,8 @@ struct Choice;
 /// The type of a name such as "fp32"; throws Error(usage).
 NumType type_from(const std::string& text);
 
-/// To start work on a GPU, to read its clock and to learn of its end takes some 10 us (an estimate), which is
-/// a two-thousandth of this much work.
+/// To start work on a GPU and to learn of its end takes some 10 us (an estimate), which is a two-thousandth
+/// of this much work.
 inline constexpr double hidden_s = 20e-3;
 
 /// A product that takes so long tells its rate at the first time: what that one starts or loads hardly

@@ -37,7 +37,8 @@ const Metrics& metrics() {
          "median bandwidth as a fraction of a copy of the same region; GPUs: of what copy-together measured "
          "in this run"},
         {"own_bandwidth", "B/s", Better::higher, false, Role::covariate, false,
-         "reference bandwidth for `efficiency` (GPUs)"}}},
+         "reference bandwidth for `efficiency` (GPUs)"},
+        bound_share_spec()}},
       {"selftest",
        "selftest-memory",
        memory,

@@ -12,6 +12,7 @@
 #include "kernels/pattern.hpp"
 #include "measure/sizing.hpp"
 #include "measure/statistics.hpp"
+#include "suite/gpu_bound.hpp"
 #include "suite/together.hpp"
 #include "suites/memory/fault_text.hpp"
 #include "suites/memory/layout.hpp"
@@ -81,10 +82,12 @@ double gpu_copy_bandwidth(std::uint64_t* words, std::size_t bytes, Context& cont
 /// One rank's way through a pattern.
 class PatternRun {
  public:
-  PatternRun(const Case& c, const kernels::Pattern& pattern, Context& context, const OwnBandwidth& earlier)
+  PatternRun(const Case& c, const kernels::Pattern& pattern, Context& context, const OwnBandwidth& earlier,
+             const GpuBound& bound)
       : pattern_(pattern),
         context_(context),
         earlier_(earlier),
+        bound_(bound),
         together_(context.node),
         bytes_(c.bytes),
         planned_(c.bytes),
@@ -128,7 +131,7 @@ class PatternRun {
   void measure_own() {
     if (!context_.device.has_own_memory())
       return together_.guarded([&] { own_ = copy_bandwidth(words_, count(), context_); });
-    const bool known = earlier_.copy > 0 && bytes_ >= gpu_cache_multiple * context_.device.cache_bytes();
+    const bool known = earlier_.copy > 0 && beyond_cache();
     const bool measured = context_.node.min(known ? 1.0 : 0.0) > 0;
     together_.guarded(
         [&] { own_ = measured ? earlier_.copy : gpu_copy_bandwidth(words_, bytes_, context_); });
@@ -165,6 +168,7 @@ class PatternRun {
     if (2 * bytes_ < planned_) context_.record.set_state(results::CaseState::incomplete, text);
   }
 
+  bool beyond_cache() const { return bytes_ >= gpu_cache_multiple * context_.device.cache_bytes(); }
   std::size_t count() const { return bytes_ / sizeof(std::uint64_t); }
   /// Chunks are cut at multiples of 2 MiB, so that every word is in the place that it would have without
   /// chunks.
@@ -234,8 +238,10 @@ class PatternRun {
                                         static_cast<double>(bytes_) / static_cast<double>(planned_)};
     row.values["efficiency"] = {own_ > 0 && !bandwidth_.empty() ? median(bandwidth_) / own_
                                                                 : results::not_taken};
-    if (context_.device.has_own_memory())
+    if (context_.device.has_own_memory()) {
       row.values["own_bandwidth"] = {own_ > 0 ? own_ : results::not_taken};
+      add_bound_share(row, "bandwidth", beyond_cache() ? bound_ : GpuBound{});
+    }
     context_.record.add_time(0, timed_s_, 0);
     if (done < pattern_.sweeps.size())
       context_.record.set_state(results::CaseState::incomplete,
@@ -247,6 +253,7 @@ class PatternRun {
   const kernels::Pattern& pattern_;
   Context& context_;
   const OwnBandwidth& earlier_;
+  const GpuBound bound_;
   Together together_;
   std::uint64_t bytes_, planned_;
   double seconds_;        ///< planned
@@ -283,10 +290,14 @@ void run_pattern(const Case& c, Context& context, const OwnBandwidth& own) {
   // A host's copy is one pass, which explains; a GPU's rate is held against its own bandwidth.
   const bool gpu = context.device.has_own_memory();
   auto& efficiency = context.record.declare(metrics().of("pattern", "efficiency"));
+  GpuBound bound;
   if (gpu) {
     efficiency.role = results::Role::metric;
     efficiency.judging->floor = results::Floor::own_rate;
     context.record.declare(metrics().of("pattern", "own_bandwidth"));
+    bound = memory_bound(own_gpu(context));
+    bound.floor = 0;  // patterns differ too much for one; their share is shown
+    declare_bound(metrics().of("pattern", "bound_share"), bound, context.record);
   }
   const auto pattern = kernels::make_pattern(c.parameters.at("pattern").get<std::string>(),
                                              context.random.key(), c.parameters.value("pause_s", 0.0));
@@ -300,7 +311,7 @@ void run_pattern(const Case& c, Context& context, const OwnBandwidth& own) {
     context.record.parameter("node_fraction",
                              static_cast<double>(c.bytes) * ranks / static_cast<double>(node.memory_bytes));
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
-  PatternRun(c, pattern, context, own).run();
+  PatternRun(c, pattern, context, own, bound).run();
 }
 
 }  // namespace assay::memory

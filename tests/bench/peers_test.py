@@ -2,7 +2,6 @@
 """The rows of scripts/bench_peers.sh: each is printed as soon as it is known, and one that cannot be had says `not run` and why."""
 
 import contextlib
-import importlib.util
 import io
 import os
 import pathlib
@@ -10,6 +9,7 @@ import shutil
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 import outcome
 
@@ -92,7 +92,7 @@ class Peers(unittest.TestCase):
     def test_a_peer_that_is_not_here_has_a_row_at_once(self):
         self.assertEqual(told(lambda: peers.absent("training", "PyTorch", "no torch"))[0][-1], "not run: no torch")
 
-    @unittest.skipUnless(shutil.which("mpirun"), "nightly: no mpirun")
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
     def test_storage_beside_programs_that_print_as_ior_and_mdtest(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("ior", IOR), ("mdtest", MDTEST)):
@@ -121,10 +121,12 @@ class Peers(unittest.TestCase):
         self.assertEqual([(row[1], row[-1]) for row in rows],
                          [(peer, "not run: it is not packaged; --ior DIR compares with it") for peer in ("IOR", "mdtest")])
 
-    @unittest.skipIf(importlib.util.find_spec("torch"), "nightly: PyTorch is here")
     def test_training_without_torch_says_so(self):
         options = types.SimpleNamespace(quick=True, llmc=None, threads=1, pairs=1, level="smoke")
-        rows = told(lambda: training.compare(None, options, peers.Row, peers.interleave, peers.absent))
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
+            with unittest.mock.patch.dict(os.environ, PYTHONPATH=folder):
+                rows = told(lambda: training.compare(None, options, peers.Row, peers.interleave, peers.absent))
         said = {row[0]: row[-1] for row in rows if row[1] == "PyTorch, CPU"}
         self.assertEqual(set(said), {f"train {preset}" for preset in training.SHAPES})
         for why in said.values():

@@ -39,7 +39,12 @@ Group& group() {
 }  // namespace emulation
 
 struct ncclComm {
+  explicit ncclComm(emulation::Shared of) : state(std::move(of)) { ++alive; }
+  ~ncclComm() { --alive; }
+  ncclComm(const ncclComm&) = delete;
+  ncclComm& operator=(const ncclComm&) = delete;
   emulation::Shared state;
+  static inline std::atomic<long> alive{0};
 };
 
 namespace emulation {
@@ -49,6 +54,27 @@ State& state_of(ncclComm_t comm) { return *comm->state; }
 namespace {
 
 std::atomic<unsigned long> threads{0};
+
+bool breaks(const char* what) {
+  const char* fault = std::getenv("ASSAY_EMULATED_NCCL");
+  return fault != nullptr && std::strcmp(fault, what) == 0;
+}
+
+/// Variables of the environment come before what the caller asks for.
+ncclConfig_t with_environment(ncclConfig_t config) {
+  const auto replace = [](const char* name, int& value) {
+    if (const char* text = std::getenv(name); text != nullptr && *text != '\0') value = std::atoi(text);
+  };
+  replace("NCCL_COMM_BLOCKING", config.blocking);
+  replace("NCCL_COMM_SPLIT_SHARE_RESOURCES", config.splitShare);
+  return config;
+}
+
+/// What is pending is over: for good, or because the communicator is aborted.
+void end_pending(State& s) {
+  s.pending = nullptr;
+  if (const auto at_end = std::exchange(s.at_end, nullptr)) at_end();
+}
 
 /// Another thread may abort the communicator meanwhile. Begins what a call asks for: at once, or when a
 /// communicator that does not block is polled.
@@ -61,8 +87,7 @@ ncclResult_t begin(Shared s, std::function<ncclResult_t()> step) {
     return ncclInProgress;
   }
   ncclResult_t result = ncclInProgress;
-  const char* fault = std::getenv("ASSAY_EMULATED_NCCL");
-  const bool stuck = fault != nullptr && std::strcmp(fault, "stuck") == 0;
+  const bool stuck = breaks("stuck");
   while (stuck || (result = step()) == ncclInProgress) {
     if (s->aborted) return ncclInternalError;
     std::this_thread::yield();
@@ -105,9 +130,7 @@ ncclResult_t join(const Shared& s) {
 ncclResult_t transfer(bool send, void* data, std::size_t bytes, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   if (peer < 0 || peer >= comm->state->ranks) return ncclInvalidArgument;
-  if (const char* fault = std::getenv("ASSAY_EMULATED_NCCL");
-      fault != nullptr && std::strcmp(fault, "refuse") == 0)
-    return ncclInvalidArgument;
+  if (breaks("refuse")) return ncclInvalidArgument;
   Group& g = group();
   const bool alone = g.depth == 0;
   if (alone) ++g.depth;
@@ -124,6 +147,7 @@ ncclResult_t transfer(bool send, void* data, std::size_t bytes, int peer, ncclCo
 using namespace emulation;
 
 unsigned long emulatedNcclThreads() { return threads; }
+long emulatedNcclCommunicators() { return ncclComm::alive; }
 ncclResult_t ncclGetVersion(int* version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
@@ -141,23 +165,32 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   s->name = id.internal;
   s->ranks = ranks;
   s->rank = rank;
-  s->blocking = config->blocking != 0;
-  *comm = new ncclComm{s};
-  return begin(s, [s] { return join(s); });
+  s->blocking = with_environment(*config).blocking != 0;
+  const ncclComm_t made = *comm = new ncclComm(s);
+  s->at_end = [comm, made] { *comm = made; };
+  const ncclResult_t result = begin(s, [s] { return breaks("no-init") ? ncclInProgress : join(s); });
+  if (!s->pending) end_pending(*s);
+  return result;
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
   const Shared parent = comm->state;
+  if (parent->error != ncclSuccess) return parent->error;
+  if (parent->aborted || parent->pending) return ncclInvalidUsage;
   const auto child = color == NCCL_SPLIT_NOCOLOR ? nullptr : std::make_shared<State>();
-  if (child != nullptr) child->blocking = config->blocking != 0;
-  if (child != nullptr && config->splitShare != 0) child->shares = parent;
-  *out = child == nullptr ? nullptr : new ncclComm{child};
+  const ncclConfig_t wanted = with_environment(*config);
+  if (child != nullptr) child->blocking = wanted.blocking != 0;
+  if (child != nullptr && wanted.splitShare != 0) child->shares = parent;
+  *out = nullptr;
+  parent->at_end = [out, child] { *out = child == nullptr ? nullptr : new ncclComm(child); };
   const auto me = static_cast<std::size_t>(parent->rank);
   Rendezvous& m = **parent->segment;
   m.color[me] = color;
   m.key[me] = key;
   m.split[me] = ++parent->splits;
   const auto join_child = [child] { return child == nullptr ? ncclSuccess : join(child); };
-  return begin(parent, [parent, child, color, join_child, &m] {
+  const ncclResult_t result = begin(parent, [parent, child, color, join_child, &m] {
+    if (breaks("no-split")) return ncclInProgress;
+    if (breaks("failed-split")) return ncclSystemError;
     for (int r = 0; r < parent->ranks; ++r)
       if (m.split[static_cast<std::size_t>(r)].load() < parent->splits) return ncclInProgress;
     if (child == nullptr || child->segment != nullptr) return join_child();
@@ -172,6 +205,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
     child->name = parent->name + "-" + std::to_string(parent->splits) + "." + std::to_string(color);
     return join_child();
   });
+  if (!parent->pending) end_pending(*parent);
+  return result;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return begin(comm->state, [] { return ncclSuccess; });
@@ -182,6 +217,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->state->aborted = true;
+  if (comm->state->pending) end_pending(*comm->state);
   if (comm->state->shares != nullptr) comm->state->shares->aborted = true;
   if (comm->state->segment != nullptr && comm->state->rank == 0) comm->state->segment->unlink();
   delete comm;
@@ -192,8 +228,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (s.pending) {
     const ncclResult_t result = s.pending();
     if (result != ncclInProgress) {
-      s.pending = nullptr;
       if (s.error == ncclSuccess) s.error = result;
+      end_pending(s);
     }
   }
   *error = s.error != ncclSuccess ? s.error : s.pending ? ncclInProgress : ncclSuccess;

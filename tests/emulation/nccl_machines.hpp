@@ -28,7 +28,9 @@ struct State {
       shares;  ///< whose resources it uses too (splitShare): aborting the one aborts the other
   ncclResult_t error = ncclSuccess;
   std::function<ncclResult_t()> pending;  ///< what a call has begun: polled until it is over
-  std::uint64_t rounds = 0, splits = 0;   ///< of collectives so far; parts so far
+  /// What the thread of `pending` does at its end, also when it fails or is aborted: stores a communicator.
+  std::function<void()> at_end;
+  std::uint64_t rounds = 0, splits = 0;  ///< of collectives so far; parts so far
   std::array<std::uint64_t, most_ranks> sent{}, received{};
   struct Registration {
     std::size_t bytes = 0;

@@ -322,7 +322,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (stream_of(stream).recording) return keep(cudaErrorStreamCaptureUnsupported);
-  return advance(stream_of(stream)) ? cudaSuccess : cudaErrorNotReady;
+  return advance(stream_of(stream)) ? cudaSuccess : keep(cudaErrorNotReady);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(state().mutex);
@@ -358,7 +358,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   }
   return outcome();
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return reach(*event) ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return reach(*event) ? cudaSuccess : keep(cudaErrorNotReady);
+}
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
   const Lock lock(state().mutex);
   if (from->done < from->recorded || to->done < to->recorded) return keep(cudaErrorNotReady);

@@ -18,6 +18,7 @@
 #include "base/error.hpp"
 #include "base/gpu_architecture.hpp"
 #include "device/corrupt.hpp"
+#include "device/cuda/check.hpp"
 #include "device/cuda/cuda_backend.hpp"
 #include "device/cuda/cuda_memory_ops.hpp"
 #include "device/memory_ops.hpp"
@@ -143,6 +144,32 @@ TEST_F(EmulatedDevice, FastAccumulationIsAskedForByItsTypeAlone) {
   EXPECT_EQ(product(NumType::fp8, two), product(NumType::fp8_fast, two)) << "the integers of the exact pass";
   EXPECT_NE(product(NumType::fp8, fifteen), product(NumType::fp8_fast, fifteen))
       << "sums of more than 14 bits";
+}
+
+TEST_F(EmulatedDevice, AnErrorIsToldOnceAndUnderItsOwnName) {
+  void* memory = nullptr;
+  EXPECT_THROW(assay::cuda::check(cudaMalloc(&memory, std::size_t{1} << 50), "cudaMalloc"), Error);
+  EXPECT_NO_THROW(assay::cuda::check_launch("a kernel that started"));
+}
+
+TEST_F(EmulatedDevice, WorkThatIsNotOverIsNoErrorOfTheNextLaunch) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  bool over = false;
+  emulation::enqueue_until(stream, [&] { return over; });
+  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  EXPECT_EQ(assay::cuda::queried(cudaStreamQuery(stream)), cudaErrorNotReady);
+  EXPECT_NO_THROW(assay::cuda::check_launch("a kernel"));
+  EXPECT_EQ(assay::cuda::queried(cudaEventQuery(event)), cudaErrorNotReady);
+  EXPECT_NO_THROW(assay::cuda::check_launch("a kernel"));
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  EXPECT_THROW(assay::cuda::check_launch("a kernel"), Error) << "as CUDA does where nobody clears it";
+  over = true;
+  EXPECT_EQ(assay::cuda::queried(cudaStreamQuery(stream)), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 /// From now on, in this thread: as in containers without the right to bind memory.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies within the times of training cases on a GPU, by a clock that goes on with the work of the
+// What lies within the times of cases on a GPU, by a clock that goes on with the work of the
 // emulation alone.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -7,7 +7,12 @@
 
 #include <atomic>
 #include <ctime>
+#include <map>
+#include <string>
 
+#include "suites/gemm/gemm_suite.hpp"
+#include "suites/memory/layout.hpp"
+#include "suites/memory/memory_suite.hpp"
 #include "suites/train/analysis.hpp"
 #include "suites/train/train_suite.hpp"
 #include "tests/emulation/runtime.hpp"
@@ -17,9 +22,10 @@
 namespace assay::train {
 namespace {
 
-constexpr long piece_ns = 10'000'000, reading_ns = 1'000;
-constexpr double piece_s = 1e-9 * piece_ns, readings_s = 1e-6 * reading_ns;  // 1000 readings
+constexpr long usual_piece_ns = 10'000'000, reading_ns = 1'000;
+constexpr double piece_s = 1e-9 * usual_piece_ns, readings_s = 1e-6 * reading_ns;  // 1000 readings
 std::atomic<bool> counting{false};
+std::atomic<long> piece_ns{usual_piece_ns};
 std::atomic<long> readings{0};
 
 }  // namespace
@@ -37,7 +43,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
 namespace assay::train {
 namespace {
 
-/// Every piece of work on a stream takes 10 ms, whatever it is; nothing else takes any time.
+/// Every piece of work on a stream takes 10 ms (piece_ns), whatever it is; nothing else takes any time.
 class EmulatedTimes : public testing::Test {
  protected:
   EmulatedTimes() {
@@ -45,34 +51,45 @@ class EmulatedTimes : public testing::Test {
       if (!config.options.has(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
     counting = true;
   }
-  ~EmulatedTimes() override { counting = false; }
+  ~EmulatedTimes() override {
+    counting = false;
+    piece_ns = usual_piece_ns;
+  }
 
   /// `use` gets a case and its context, with the first GPU.
   template <class Use>
   CaseRecord with(const std::string& name, const Use& use) {
-    const Topology topology = fakes::cluster({});
-    const EntityTable entities(topology);
     const auto cases = suite.plan({config, topology, 1u << 30, 7});
     const Case& c = *fakes::find(cases, name);
+    RetestOrder few;
+    few.samples = 3 * RetestOrder::visits;
+    few.devices = {entities.device_of_rank(0)};
+    return with_case(config, c, &few, [&](Context& context) { use(c, context); });
+  }
+  template <class Use>
+  CaseRecord with_case(const Config& of, const Case& c, const RetestOrder* retest, const Use& use) {
     const std::unique_ptr<Device> device = first_gpu();
     device->reserve(c.bytes);
     fakes::SelfCommunicator world;
     CaseRecord record;
-    RetestOrder few;
-    few.samples = 3 * RetestOrder::visits;
-    few.devices = {entities.device_of_rank(0)};
-    Context context{{config, topology, entities, *device, world, world, nullptr},
+    Context context{{of, topology, entities, *device, world, world, nullptr},
                     RandomStream(7, c.path()),
                     now_s(),
                     now_s() + 600,
                     record,
                     entities.device_of_rank(0),
                     nullptr,
-                    &few};
-    use(c, context);
+                    retest};
+    use(context);
     return record;
   }
+  CaseRecord run(Suite& of, const Case& c) {
+    const Config own = fakes::config_of(of, Level::smoke);
+    return with_case(own, c, nullptr, [&](Context& context) { of.run(c, context); });
+  }
 
+  const Topology topology = fakes::cluster({});
+  const EntityTable entities{topology};
   TrainSuite suite;
   Config config = fakes::config_of(suite, Level::quick, {{"train.batch", {"1"}}, {"train.steps", {"1"}}});
 };
@@ -100,6 +117,50 @@ TEST_F(EmulatedTimes, RateOfProductsIsTimedFor20Milliseconds) {
     EXPECT_EQ(emulation::pieces_done - before, 1 + 1 + 5 * 2u)
         << "the fill, one product, which is too short, and five times two";
   });
+}
+
+TEST_F(EmulatedTimes, ASampleOfProductsHoldsNoReadingOfTheClock) {
+  constexpr std::size_t n = 64;
+  Case c;
+  c.suite = "gemm";
+  c.name = "bf16-n64-together";
+  c.operation = "product";
+  c.bytes = std::uint64_t{1} << 20;
+  c.seconds = 1;
+  c.parameters = {{"dtype", "bf16"}, {"mode", "together"}, {"n", n}, {"cache_bytes", 1 << 16}};
+  GemmSuite gemm;
+  const CaseRecord record = run(gemm, c);
+  ASSERT_EQ(record.state_, results::CaseState::pass) << record.reason_;
+  const auto& row = record.rows_.at(0);
+  const auto products = static_cast<double>(row.integers.at("repetitions").at(0));
+  ASSERT_FALSE(row.values.at("throughput").empty());
+  for (const double rate : row.values.at("throughput"))
+    EXPECT_NEAR(products * 2 * n * n * n / rate, products * piece_s, readings_s);
+  EXPECT_EQ(row.values.at("clock").size(), row.values.at("throughput").size());
+}
+
+/// Of a GPU as many passes as take 5 ms, at most as many as begin at different places.
+TEST_F(EmulatedTimes, ABandwidthSampleHasAsManyPassesAsHideALaunch) {
+  Case c;
+  c.suite = "memory";
+  c.operation = "stream";
+  c.name = "triad-together";
+  c.seconds = 0.2;
+  c.parameters = {{"mode", "together"},
+                  {"operation", "triad"},
+                  {"elements", std::size_t{memory::period} + 160},
+                  {"cached", 0}};
+  const std::map<long, double> passes_by_piece_ns = {{10'000'000, 1}, {2'000'000, 3}, {200'000, 7}};
+  for (const auto& [ns, passes] : passes_by_piece_ns) {
+    SCOPED_TRACE(ns);
+    piece_ns = ns;
+    MemorySuite suite_of_memory;
+    const CaseRecord record = run(suite_of_memory, c);
+    ASSERT_EQ(record.state_, results::CaseState::pass) << record.reason_;
+    const auto samples = static_cast<double>(record.rows_.at(0).t.size());
+    ASSERT_GT(samples, 0);
+    EXPECT_NEAR(record.timed_s_ / samples / (1e-9 * static_cast<double>(ns)), passes, 0.1);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -112,6 +113,47 @@ void fail_in_a_group(Communicator& communicator, const OnGpu<unsigned char>& dat
   for (Request& request : requests)
     communicator.isend(data.get(), 8, (communicator.rank() + 1) % communicator.size(), payload_tag, request);
   EXPECT_THROW(communicator.wait_all(requests), Error);
+}
+
+/// A thread of NCCL stores what it makes when setting up ends, also after a failure and during an abort.
+TEST_P(Nccl, WhatArrivesAfterSettingUpFailedIsEnded) {
+  const long before = emulatedNcclCommunicators();
+  for (const char* fault : {"no-init", "no-split", "failed-split"}) {
+    SCOPED_TRACE(fault);
+    const Breaks broken(fault);
+    EXPECT_THROW(make(2.0), Error);
+    EXPECT_EQ(emulatedNcclCommunicators(), before);
+  }
+}
+
+TEST_P(Nccl, APartThatFailedToSetUpIsEndedWithTheWhole) {
+  const long before = emulatedNcclCommunicators();
+  for (const char* fault : {"no-split", "failed-split"}) {
+    SCOPED_TRACE(fault);
+    auto whole = make(2.0);
+    {
+      const Breaks broken(fault);
+      EXPECT_THROW(whole->split(0, rank()), Error);
+    }
+    whole.reset();
+    EXPECT_EQ(emulatedNcclCommunicators(), before);
+  }
+}
+
+TEST_P(Nccl, TheEnvironmentDoesNotReplaceTheConfiguration) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  setenv("NCCL_COMM_BLOCKING", "1", 1);
+  setenv("NCCL_COMM_SPLIT_SHARE_RESOURCES", "1", 1);
+  const unsigned long threads = emulatedNcclThreads();
+  const auto whole = make();
+  EXPECT_GT(emulatedNcclThreads(), threads) << "setting up does not block";
+  const std::string told =
+      " NCCL_COMM_BLOCKING=1 (overridden) NCCL_COMM_SPLIT_SHARE_RESOURCES=1 (overridden)";
+  EXPECT_NE(whole->path().find(told), std::string::npos) << whole->path();
+  const OnGpu<unsigned char> data(*gpu, 0, bytes_of(rank(), 0, 1000));
+  const auto part = whole->split(0, rank());
+  fail_in_a_group(*part, data);
+  EXPECT_NO_THROW(whole->split(0, rank())) << "what is shared was given up with the part";
 }
 
 TEST_P(Nccl, NoThreadIsStartedForAMessage) {

@@ -74,7 +74,7 @@ case "$*" in
 esac
 """)
         clean = {name: "" for name in ("SLURM_STEP_GRES", "SLURM_GRES")}
-        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2", "SLURMD_NODENAME": "n1"}
+        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2", "SLURMD_NODENAME": "n1", "ASSAY_RANKS": "1"}
         return self.shell('launch_words 2>&1; env -u SLURM_STEP_GRES bash -c "echo \\${SLURM_GRES:-none}"', **{**clean, **job, "ASSAY_LAUNCH": launch, **env}).strip()
 
     def test_steps_of_a_job_that_has_its_nodes_for_itself_ask_for_their_gpus(self):
@@ -248,10 +248,10 @@ esac
 
     def test_hosts_of_its_own_are_asked(self):
         # As on a machine that starts nights on others: it has no GPU, they have 4.
-        self.program("mpirun", "#!/bin/bash\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\necho ranks=8; echo ranks=4\n")
+        self.program("mpirun", "#!/bin/bash\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\necho ranks=4 gpus=4; echo ranks=4 gpus=4\n")
         self.assertIn("ppr:4:node", self.words("mpirun --hostfile hosts"))
         # Outside of a job srun makes one, whose nodes are others than this machine.
-        self.program("srun", "#!/bin/bash\necho 0: ranks=8\necho 1: ranks=4\n")
+        self.program("srun", "#!/bin/bash\necho 0: ranks=4 gpus=4\necho 1: ranks=4 gpus=4\n")
         self.assertEqual(self.words("srun -N 16"), "srun -N 16 --ntasks-per-node=4 --ntasks=64 --cpu-bind=none")
         # A question that waits in the queue for too long does not keep the night from waiting there.
         self.program("srun", "#!/bin/bash\nexit 1\n")
@@ -259,18 +259,57 @@ esac
         said = self.shell('launch_words 2>&1; echo "${launch[*]}"', ASSAY_LAUNCH="srun -N 16")
         self.assertRegex(said, rf"(?s)srun did not say .* --ntasks-per-node={here} ")
 
+    def test_a_node_that_has_lost_gpus_lowers_the_ranks_of_no_other(self):
+        """Each node that is asked runs this script; the nodes of a launch differ in what the program says there."""
+        said, sockets = self.dir / "asked", self.shell("launch_ranks_here").strip()
+        self.program("mpirun", f"""#!/bin/bash
+[ "$1" = --version ] && {{ echo 'mpirun (Open MPI) 4.1.4'; exit; }}
+while [ "$1" != env ]; do shift; done
+while read -r text; do echo " $text" >{self.said}; "$@"; done <{said}
+""")
+        healthy, less, dead = "8 GPUs here: A", "7 GPUs here: A", "no GPU is used here: no driver"
+        for nodes, ranks in [([healthy, less, healthy], "8"), ([dead, healthy], "8"), ([less, dead], "7"),
+                             # Where most have no GPU the run measures CPUs, and no GPU counts.
+                             ([healthy, dead, dead], sockets), ([dead, dead], sockets)]:
+            said.write_text("\n".join(nodes) + "\n")
+            self.assertIn(f" --map-by ppr:{ranks}:node ", self.words("mpirun --hostfile hosts"), nodes)
+        # Of CPUs alone the fewest sockets count.
+        self.program("srun", "#!/bin/bash\necho ranks=4 gpus=0\necho ranks=2 gpus=0\n")
+        self.assertIn(" --ntasks-per-node=2 ", self.words("srun -N 2"))
+
+    def test_a_job_whose_first_node_has_lost_gpus_asks_the_others(self):
+        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2"}
+        self.program("srun", f'#!/bin/bash\necho "$*" >>{self.dir}/steps\necho ranks=2 gpus=0\necho ranks=8 gpus=8\n')
+        for here in ["no GPU is used here: no driver", "7 GPUs here: A"]:
+            self.gpus(here)
+            self.assertEqual(self.words("srun", SLURM_GPUS_ON_NODE="8", **job), "srun --ntasks-per-node=8 --ntasks=16 --cpu-bind=none", here)
+            # A job that has its nodes for itself has what Slurm knows of them.
+            self.assertEqual(self.gpus_of_steps("srun", "NodeName=n1 Gres=gpu:8\\n", ASSAY_RANKS="auto"), "gpu:8")
+        steps = (self.dir / "steps").read_text().splitlines()
+        self.assertEqual(len(steps), 4)
+        self.assertRegex(steps[0], "^--ntasks-per-node=1 --cpu-bind=none --ntasks=2 env ")
+        # Without an answer this node's own number counts, and no question is asked where nothing is lost.
+        self.gpus("8 GPUs here: A")
+        self.assertIn(" --ntasks-per-node=8 ", self.words("srun", SLURM_GPUS_ON_NODE="8", **job))
+        self.assertEqual(len((self.dir / "steps").read_text().splitlines()), 4)
+        self.gpus("7 GPUs here: A")
+        for name, launch in [("srun", "srun"), ("mpirun", "mpirun --host n1,n2")]:
+            self.program(name, "#!/bin/bash\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4'\nexit 1\n")
+            said = self.shell('launch_words 2>&1; echo "${launch[*]}"', ASSAY_LAUNCH=launch, SLURM_GPUS_ON_NODE="8", **job)
+            self.assertRegex(said, rf"(?s)^{name} did not say .*(--ntasks-per-node=7|ppr:7:node) ")
+
     def mpirun_without(self, *dead):
-        """Like Open MPI's, it starts nothing where one of its hosts is dead. Of the others `b` has 6 GPUs, the rest 8."""
+        """Like Open MPI's, it starts nothing where one of its hosts is dead. Of the others `b` has 9 GPUs, the rest 8."""
         self.program("mpirun", f"""#!/bin/bash
 [ "$1" = --version ] && {{ echo 'mpirun (Open MPI) 4.1.4'; exit; }}
 case $1 in --hostfile) hosts=$(awk '{{ print $1 }}' "$2") ;; --host) hosts=$(tr , '\n' <<<"$2" | cut -d: -f1) ;; esac
 for host in $hosts; do case " {" ".join(dead)} " in *" $host "*) exit 1 ;; esac; done
-for host in $hosts; do case $host in b) echo ranks=6 ;; *) echo ranks=8 ;; esac; done
+for host in $hosts; do case $host in b) echo ranks=9 gpus=9 ;; *) echo ranks=8 gpus=8 ;; esac; done
 """)
         (self.dir / "hosts").write_text("a slots=8\nb slots=8\nc slots=8\n")
 
     def test_a_dead_node_does_not_keep_the_others_from_being_asked(self):
-        for dead, ranks in [(["c"], 6), (["a", "b"], 8)]:
+        for dead, ranks in [(["c"], 9), (["a", "b"], 8)]:
             self.mpirun_without(*dead)
             self.assertIn(f"ppr:{ranks}:node", self.words("mpirun --hostfile hosts"))
         self.assertIn("ppr:8:node", self.words("mpirun --host a:8,b:8,c:8"))
@@ -282,7 +321,7 @@ for host in $hosts; do case $host in b) echo ranks=6 ;; *) echo ranks=8 ;; esac;
         (self.dir / "hosts").write_text("".join(f"{name} slots=8\n" for name in names))
         fake = self.dir / "bin" / "mpirun"
         fake.write_text(fake.read_text().replace("case $1 in --hostfile)", "echo >>asked\ncase $1 in --hostfile)", 1))
-        self.assertIn("ppr:6:node", self.words("mpirun --hostfile hosts"))
+        self.assertIn("ppr:9:node", self.words("mpirun --hostfile hosts"))
         # All at once, 24 groups, and each node of two groups of 3.
         self.assertEqual(len((self.dir / "asked").read_text()), 1 + 24 + 2 * 3)
 

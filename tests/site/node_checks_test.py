@@ -216,6 +216,39 @@ class NodeChecks(place.SiteTest):
         self.assert_code(self.script("slurm/healthcheck.sh"), 0)
         self.assertIn("--suites\ninventory\n--device\nhost\n--quiet\n", (self.dir / "arguments").read_text())
 
+    def test_gpus_that_slurm_knows_of_the_node_are_expected_of_it(self):
+        said, node = self.dir / "said", self.slurm / "node0"
+        lists = self.program("assay-of-gpus", f"""#!/bin/bash
+[ "$1 $2" = "list devices" ] && {{ echo "  cuda  built: CUDA 13.0; $(cat {said})"; exit; }}
+exec {self.fake} "$@"
+""")
+        self.made(nodes=4)
+        self.runs(place.COPY + '(here / "visible").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))\nprint("PASS (exit 0)")\n')
+        job = {"SLURM_JOB_ID": "5", "SLURMD_NODENAME": "node0", "CUDA_VISIBLE_DEVICES": "0,1"}
+
+        def expected(here="7 GPUs here: A", gres="gpu:h100:8(S:0-1),nvme:1", kind="healthcheck", **settings):
+            """What the run is told by --expect-devices where the driver lists HERE and Slurm GRES."""
+            self.node_settings(ASSAY=lists, ASSAY_RANKS="1", ASSAY_PROLOG_EVERY="0", **settings)
+            said.write_text(here)
+            node.write_text(f"IDLE Gres={gres}\n\n")
+            self.assert_code(self.script(f"slurm/{kind}.sh", env=job if kind == "prolog" else {"SLURMD_NODENAME": "node0"}), 0)
+            words = (self.dir / "arguments").read_text().split("\n")
+            return words[words.index("--expect-devices") + 1] if "--expect-devices" in words else ""
+
+        self.assertEqual(expected(), "8")
+        self.assertEqual(expected(kind="prolog"), "", "prologs of a large job begin together")
+        self.assertEqual((self.dir / "visible").read_text(), "all", "the GPUs of the job are not all of the node")
+        self.assertEqual(expected("no GPU is used here: no driver"), "8")
+        for here in ("8 GPUs here: A", "9 GPUs here: A", "not built"):
+            self.assertEqual(expected(here), "", here)
+        for gres in ("(null)", "nvme:8", "gpu:a100_1g.10gb:56"):
+            self.assertEqual(expected(gres=gres), "", gres)
+        self.assertEqual(expected(ASSAY_OPTIONS="--expect-devices 4"), "4")
+        self.assertEqual(expected(ASSAY_OPTIONS="--device cuda"), "8")
+        self.assertEqual(expected(ASSAY_OPTIONS="--device host"), "")
+        self.beside(77)
+        self.assertEqual(expected(), "", "beside other jobs not all of the node is tested")
+
     def test_a_node_that_passed_is_left_alone_for_a_while(self):
         self.result_of_run(0, nodes=4)
         for runs in (1, 1):

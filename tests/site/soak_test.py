@@ -107,6 +107,21 @@ class Soak(place.SiteTest):
             self.assert_code(self.script("soak.sh", env=job | {"SLURM_JOB_ID": gres[-1] + "9"}), 0)
             self.assertIn(f" --reservation=new --gres={gres} --time=45:00 ", (self.dir / "submitted").read_text())
 
+    def test_many_nodes_are_no_word_of_a_command_line(self):
+        names = [f"cluster-rack{i // 64:03}-node{i:05}" for i in range(12500)]
+        (self.dir / "names").write_text("\n".join(names) + "\n")
+        job = self.slurm()
+        self.program("scontrol", f'#!/bin/bash\n[ "$2" = hostnames ] && exec cat {self.dir}/names\n[ "$2" = hostlist ] || exit 1\ncat "$3" >{self.dir}/list\necho "n[3-4]"\n')
+        self.assert_code(self.script("soak.sh", env=job), 0)
+        self.assertRegex((self.dir / "submitted").read_text(), r"^--nodes=12500 --nodelist=n\[3-4\] --export=ALL,")
+        self.assertEqual((self.dir / "list").read_text().split(), names)
+        # Without a list the next job would get nodes of Slurm's choice.
+        (self.dir / "submitted").unlink()
+        self.program("scontrol", f'#!/bin/bash\n[ "$2" = hostnames ] && exec cat {self.dir}/names\nexit 1\n')
+        result = self.script("soak.sh", env=job | {"SLURM_JOB_ID": "8"})
+        self.assertIn("soak.sh: segment 2 cannot be submitted\n", result.stderr)
+        self.assertFalse((self.dir / "submitted").exists())
+
     def test_a_job_waits_for_the_loss_of_this_one_until_its_end(self):
         job = self.slurm() | {"SLURM_JOB_PARTITION": "burnin"}
         self.count('(here / "seen").write_text((here / "watch").read_text())\nassert not (here / "cancelled").exists()\n' + place.COPY)

@@ -7,7 +7,7 @@ A file in which nothing failed and some test was skipped counts as skipped, and 
   no GPU here       the machine has none
   no privilege: X   X is not allowed here (root, mounts, namespaces)
   noise: X          the machine was too busy to tell; tried again alone by scripts/test.sh
-  nightly: X        left for the night on purpose: this alone is no skip
+  nightly: X        left for the night on purpose: by day this alone is no skip
   anything else     something that a machine for tests should have is missing
 
 With ASSAY_AGAIN=DIR the tests that did not pass are listed in DIR, one list for each file. Where there is a list, only its tests run.
@@ -22,6 +22,11 @@ SKIPPED = 77
 NIGHTLY = os.environ.get("ASSAY_NIGHTLY") == "1"
 
 nightly = unittest.skipUnless(NIGHTLY, "nightly: runs with scripts/test.sh --nightly")
+
+
+def left_for_the_night(reason):
+    """At night nothing is: what is missing then is a skip."""
+    return not NIGHTLY and reason.startswith("nightly: ")
 
 
 def skip_file(reason):
@@ -54,7 +59,7 @@ class Loader(unittest.TestLoader):
 def left_by(result):
     """Names of the tests that did not pass; none where a class as a whole did not, which means all."""
     left = [test for test, _ in result.failures + result.errors]
-    left += [test for test, reason in result.skipped if not reason.startswith("nightly: ")]
+    left += [test for test, reason in result.skipped if not left_for_the_night(reason)]
     left = [getattr(test, "test_case", test) for test in left]  # of a subtest
     return sorted({test.id() for test in left}) if all(isinstance(test, unittest.TestCase) for test in left) else []
 
@@ -69,7 +74,7 @@ def main():
         record.write_text("".join(f"{name}\n" for name in left_by(result)))
     if not result.wasSuccessful() or not (result.testsRun or result.skipped):
         sys.exit(1)
-    reasons = [" ".join(reason.split()) for _, reason in result.skipped if not reason.startswith("nightly: ")]
+    reasons = [" ".join(reason.split()) for _, reason in result.skipped if not left_for_the_night(reason)]
     for reason in reasons:
         print(f"SKIPPED {reason}")
     sys.exit(SKIPPED if reasons else 0)

@@ -60,16 +60,34 @@ class A(unittest.TestCase):
 outcome.main()
 """
 
+NIGHT = """
+import unittest
+
+import outcome
+
+
+class A(unittest.TestCase):
+    @outcome.nightly
+    def test_is_long(self):
+        pass
+
+    def test_needs_a_package(self):
+        self.skipTest("nightly: no such package")
+
+
+outcome.main()
+"""
+
 
 class Outcome(unittest.TestCase):
     def setUp(self):
         self.folder = temporary_folder(self.addCleanup)
 
-    def both(self, text):
+    def both(self, text, nightly="0"):
         """(exit code, output) of a run and of the next one, which finds the file `second`."""
         (self.folder / "some_test.py").write_text(text)
         (self.folder / "lists").mkdir()
-        environment = dict(os.environ, ASSAY_AGAIN=str(self.folder / "lists"), PYTHONPATH=str(pathlib.Path(outcome.__file__).parent))
+        environment = dict(os.environ, ASSAY_NIGHTLY=nightly, ASSAY_AGAIN=str(self.folder / "lists"), PYTHONPATH=str(pathlib.Path(outcome.__file__).parent))
         for _ in range(2):
             done = subprocess.run([sys.executable, "-B", "some_test.py"], cwd=self.folder, env=environment, capture_output=True, text=True)
             yield done.returncode, done.stdout + done.stderr
@@ -89,6 +107,17 @@ class Outcome(unittest.TestCase):
         self.assertEqual(code, outcome.SKIPPED, said)
         self.assertEqual(again, 0, said_again)
         self.assertIn("Ran 2 tests", said_again)
+
+    def test_what_is_left_for_the_night_is_no_skip_by_day(self):
+        (code, said), _ = self.both(NIGHT)
+        self.assertEqual(code, 0, said)
+        self.assertNotIn("SKIPPED", said)
+
+    def test_what_is_missing_at_night_is_a_skip(self):
+        (code, said), (_, said_again) = self.both(NIGHT, nightly="1")
+        self.assertEqual(code, outcome.SKIPPED, said)
+        self.assertIn("SKIPPED nightly: no such package", said)
+        self.assertIn("Ran 1 test", said_again)
 
 
 if __name__ == "__main__":

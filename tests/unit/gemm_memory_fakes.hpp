@@ -222,6 +222,7 @@ class Bench {
     use(context);
   }
   const Topology& topology() const { return topology_; }
+  Topology& topology() { return topology_; }
   const EntityTable& entities() const { return entities_; }
 
  private:

@@ -7,6 +7,7 @@ assay_test(unit_results
   SOURCES results/file_test.cpp results/damage_test.cpp
           results/export_test.cpp results/packed_test.cpp results/values_test.cpp results/resume_test.cpp
           results/carry_test.cpp results/facts_test.cpp results/spool_test.cpp results/partial_test.cpp
+          results/json_io_test.cpp
   LINKS results_example assay_results assay_hdf5 LABELS unit SHARDS 2)
 # As on Arm. What is compiled before its first line has the other char.
 assay_test(unit_unsigned_char SOURCES results/unsigned_char_test.cpp ${PROJECT_SOURCE_DIR}/src/results/text.cpp

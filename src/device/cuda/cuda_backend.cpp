@@ -94,7 +94,6 @@ class Backend final : public DeviceBackend {
       try {
         gpus.push_back(describe(i));
       } catch (const Error& e) {
-        cudaGetLastError();
         if (lost != nullptr)
           lost->push_back("GPU " + std::to_string(i) + " of this process cannot be described (" + e.what() +
                           ")");

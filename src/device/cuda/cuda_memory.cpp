@@ -157,7 +157,6 @@ std::span<const std::byte> CudaDevice::evicting() {
       evicting_ = Buffer(wanted);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::resource) throw;
-      cudaGetLastError();  // it is told here, and must not be met again
     }
   }
   const Buffer& through = arena.bytes() >= evicting_.bytes() ? arena : evicting_;

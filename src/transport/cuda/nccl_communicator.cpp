@@ -115,7 +115,7 @@ void NcclCommunicator::settle(ncclResult_t result) {
 void NcclCommunicator::wait_stream() {
   const InCall inside(*heartbeat_, last_.call, awaited());
   wait([&] {
-    const cudaError_t state = cudaStreamQuery(stream_.get());
+    const cudaError_t state = cuda::queried(cudaStreamQuery(stream_.get()));
     if (state != cudaErrorNotReady) cuda::check(state, last_.name);
     return state == cudaSuccess;
   });
@@ -134,7 +134,7 @@ Event& NcclCommunicator::mark() {
 
 bool NcclCommunicator::passed(std::uint64_t number) {
   while (!marks_.empty() && marks_.front().number <= number) {
-    const cudaError_t state = cudaEventQuery(marks_.front().event.get());
+    const cudaError_t state = cuda::queried(cudaEventQuery(marks_.front().event.get()));
     if (state == cudaErrorNotReady) return false;
     cuda::check(state, last_.name);
     free_events_.push_back(std::move(marks_.front().event));

@@ -105,6 +105,7 @@ class NcclCommunicator final : public ForwardingCommunicator, public DeviceColle
                    const GpuSettings& settings);
   void init(const std::string& id);
   void make_blocking();
+  ncclComm_t part_of(ncclComm_t whole, int color, int key, bool blocking);
   void await(ncclComm_t comm, const char* call);
   void end(ncclComm_t comm);
   void abort() noexcept;
@@ -144,9 +145,12 @@ class NcclCommunicator final : public ForwardingCommunicator, public DeviceColle
   supervisor::Heartbeat* heartbeat_;
   std::unique_ptr<Communicator> owned_;  ///< of a part
   Stream stream_;
-  ncclComm_t comm_ = nullptr;     ///< null once it was aborted
-  ncclComm_t parent_ = nullptr;   ///< that comm_ was split from, where comm_ blocks; it does not
-  bool blocks_ = false;           ///< comm_
+  ncclComm_t comm_ = nullptr;    ///< null once it was aborted
+  ncclComm_t parent_ = nullptr;  ///< that comm_ was split from, where comm_ blocks; it does not
+  bool blocks_ = false;          ///< comm_
+  /// Where a thread of NCCL stores what it makes, also after a failure, at the latest during the abort; what
+  /// stays here was never used.
+  std::deque<ncclComm_t> arriving_;
   std::set<std::string> called_;  ///< operations that comm_ has connected for, where it blocks
   std::string path_;
   std::uint64_t operations_ = 0;  ///< launched; the next group of transfers has the number after it

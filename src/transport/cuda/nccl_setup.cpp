@@ -51,6 +51,20 @@ void check_own_gpus(Communicator& group) {
 
 bool set(const char* name) { return std::getenv(name) != nullptr && *std::getenv(name) != '\0'; }
 
+/// NCCL puts these variables, and the same names in its file nccl.conf, above the configuration of a
+/// communicator. An empty value is none to NCCL, and keeps it from setting the one of the file. To be called
+/// before the first communicator is made; returns what was there.
+const std::string& overridden() {
+  static std::string was;
+  for (const char* name : {"NCCL_COMM_BLOCKING", "NCCL_COMM_SPLIT_SHARE_RESOURCES"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value == '\0') continue;
+    if (value != nullptr) was += fmt::format(" {}={} (overridden)", name, value);
+    setenv(name, "", 1);
+  }
+  return was;
+}
+
 /// The version and what decides algorithms and speed.
 std::string describe(const NcclLibrary& nccl) {
   int ordinal = 0, major = 0;
@@ -63,7 +77,7 @@ std::string describe(const NcclLibrary& nccl) {
                            "NCCL_SHM_DISABLE", "NCCL_NET", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME",
                            "NCCL_NET_GDR_LEVEL", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "ASSAY_NCCL_BLOCKING"})
     if (set(name)) text += fmt::format(" {}={}", name, std::getenv(name));
-  return text;
+  return text + overridden();
 }
 
 /// ASSAY_NCCL_BLOCKING: 0, no communicator blocks; 1, all do from the start; not set: as make_blocking()
@@ -146,16 +160,34 @@ void NcclCommunicator::init(const std::string& id) {
   ncclUniqueId unique;
   std::memcpy(unique.internal, id.data(), std::min(sizeof unique.internal, id.size()));
   ncclConfig_t config = configuration(false);
-  const ncclResult_t result = nccl_.comm_init_rank_config(&comm_, size(), unique, rank(), &config);
+  ncclComm_t& made = arriving_.emplace_back(nullptr);
+  const ncclResult_t result = nccl_.comm_init_rank_config(&made, size(), unique, rank(), &config);
   if (result != ncclSuccess && result != ncclInProgress)
     throw Error(ErrorKind::mpi, fmt::format("ncclCommInitRankConfig: {}", nccl_.get_error_string(result)));
   try {
-    await(comm_, "ncclCommInitRankConfig");
+    await(made, "ncclCommInitRankConfig");
   } catch (const Error&) {
-    nccl_.comm_abort(std::exchange(comm_, nullptr));
+    nccl_.comm_abort(made);
+    made = nullptr;  // the abort has waited for the thread that stores it
     throw;
   }
+  comm_ = std::exchange(made, nullptr);
 }
+
+#ifdef ASSAY_NCCL_SPLIT
+/// The part of `whole` that this rank is in; null without a color. Throws Error(mpi). What arrives after that
+/// is ended with this object: while the whole is there it may set the flag of a part that failed.
+ncclComm_t NcclCommunicator::part_of(ncclComm_t whole, int color, int key, bool blocking) {
+  ncclComm_t& part = arriving_.emplace_back(nullptr);
+  ncclConfig_t config = configuration(blocking);
+  const ncclResult_t result = nccl_.comm_split(whole, color, key, &part, &config);
+  if (result != ncclSuccess && result != ncclInProgress)
+    throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
+  await(whole, "ncclCommSplit");
+  if (part != nullptr) await(part, "ncclCommSplit");
+  return std::exchange(part, nullptr);
+}
+#endif
 
 /// NCCL starts a thread for each call of a communicator that does not block, some tens of microseconds (an
 /// estimate), which small messages would be measured with. It is only for setting up, where a rank that never
@@ -163,14 +195,8 @@ void NcclCommunicator::init(const std::string& id) {
 void NcclCommunicator::make_blocking() {
 #ifdef ASSAY_NCCL_SPLIT
   if (nccl_.comm_split == nullptr || *wish() != '\0') return;
-  ncclComm_t child = nullptr;
-  ncclConfig_t config = configuration(true);
-  const ncclResult_t result = nccl_.comm_split(comm_, 0, rank(), &child, &config);
-  if (result != ncclSuccess && result != ncclInProgress)
-    throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
-  await(comm_, "ncclCommSplit");
-  await(child, "ncclCommSplit");
-  parent_ = std::exchange(comm_, child);
+  const ncclComm_t part = part_of(comm_, 0, rank(), true);
+  parent_ = std::exchange(comm_, part);
   blocks_ = true;
 #endif
 }
@@ -188,21 +214,14 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
                     if (part == nullptr) return;
                     made.reset(new NcclCommunicator(nccl_, *part, device_, settings_));
                   }));
-    agree_problem(
-        inner_, problem_of(rank(), [&] {
-          ncclComm_t child = nullptr;
-          ncclConfig_t config = configuration(blocks_);
-          // MPI has sorted them already.
-          const ncclResult_t result = nccl_.comm_split(whole, part == nullptr ? NCCL_SPLIT_NOCOLOR : color,
-                                                       part == nullptr ? 0 : part->rank(), &child, &config);
-          if (result != ncclSuccess && result != ncclInProgress)
-            throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
-          await(whole, "ncclCommSplit");
-          if (made == nullptr) return;
-          made->comm_ = child;
-          made->blocks_ = blocks_;
-          await(child, "ncclCommSplit");
-        }));
+    agree_problem(inner_, problem_of(rank(), [&] {
+                    // MPI has sorted them already.
+                    const ncclComm_t own = part_of(whole, part == nullptr ? NCCL_SPLIT_NOCOLOR : color,
+                                                   part == nullptr ? 0 : part->rank(), blocks_);
+                    if (made == nullptr) return;
+                    made->comm_ = own;
+                    made->blocks_ = blocks_;
+                  }));
     if (made != nullptr) made->owned_ = std::move(part);
     return made;
   }
@@ -257,7 +276,7 @@ void NcclCommunicator::end(ncclComm_t comm) {
 void NcclCommunicator::close() noexcept {
   graph_.reset();
   // Another rank may never start the operation that is still queued here.
-  const bool healthy = comm_ != nullptr && cudaStreamQuery(stream_.get()) == cudaSuccess;
+  const bool healthy = comm_ != nullptr && cuda::queried(cudaStreamQuery(stream_.get())) == cudaSuccess;
   for (const ncclComm_t comm : {std::exchange(comm_, nullptr), std::exchange(parent_, nullptr)}) {
     if (comm == nullptr) continue;
     if (healthy)
@@ -265,6 +284,8 @@ void NcclCommunicator::close() noexcept {
     else
       nccl_.comm_abort(comm);
   }
+  for (const ncclComm_t comm : arriving_)
+    if (comm != nullptr) nccl_.comm_abort(comm);
 }
 
 }  // namespace assay::cuda

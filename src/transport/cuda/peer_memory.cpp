@@ -106,7 +106,7 @@ void CudaPeerMemory::complete(int peer) {
   const supervisor::InCall inside(settings_.heartbeat != nullptr ? *settings_.heartbeat : nobody,
                                   supervisor::Call::wait, world_.launch_rank(peer));
   for (;;) {
-    const cudaError_t state = cudaStreamQuery(streams_[peer].get());
+    const cudaError_t state = queried(cudaStreamQuery(streams_[peer].get()));
     if (state == cudaSuccess) return;
     if (state != cudaErrorNotReady) check(state, "a copy between GPUs");
     if (now_s() > settings_.deadline_s)

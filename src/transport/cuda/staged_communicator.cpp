@@ -78,7 +78,7 @@ void StagedCommunicator::advance_send(Transfer& t) {
     check(cudaEventRecord(t.at(t.begun).copied.get(), stream_.get()), "cudaEventRecord");
   }
   for (; t.halfway < t.begun; ++t.halfway) {
-    const cudaError_t state = cudaEventQuery(t.at(t.halfway).copied.get());
+    const cudaError_t state = queried(cudaEventQuery(t.at(t.halfway).copied.get()));
     if (state == cudaErrorNotReady) break;
     check(state, "a copy from the GPU");
     inner_.isend(t.staged(t.halfway), t.size_of(t.halfway), t.peer, t.tag, t.at(t.halfway).message);
@@ -94,7 +94,7 @@ void StagedCommunicator::advance_recv(Transfer& t) {
     check(cudaEventRecord(t.at(t.halfway).copied.get(), stream_.get()), "cudaEventRecord");
   }
   for (; t.ended < t.halfway; ++t.ended) {
-    const cudaError_t state = cudaEventQuery(t.at(t.ended).copied.get());
+    const cudaError_t state = queried(cudaEventQuery(t.at(t.ended).copied.get()));
     if (state == cudaErrorNotReady) break;
     check(state, "a copy to the GPU");
   }

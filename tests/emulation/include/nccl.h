@@ -51,6 +51,9 @@ struct ncclConfig_t {
 extern "C" {
 /// That NCCL would have started for calls of communicators that do not block.
 unsigned long emulatedNcclThreads();
+/// That were made and neither destroyed nor aborted. With ASSAY_EMULATED_NCCL "no-init" and "no-split"
+/// setting up never ends, with "failed-split" it fails; what was to be made is stored all the same.
+long emulatedNcclCommunicators();
 /// Operations whose buffers were registered with their communicator: as buffers, and as windows.
 unsigned long emulatedNcclRegistered(bool windows);
 ncclResult_t ncclGetVersion(int*);

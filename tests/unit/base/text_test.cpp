@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/interned.hpp"
+
 namespace assay {
 namespace {
 
@@ -10,6 +12,13 @@ TEST(Split, KeepsEmptyParts) {
   EXPECT_EQ(split("a,b", ','), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(split(",a,,", ','), (std::vector<std::string>{"", "a", "", ""}));
   EXPECT_EQ(split("", ','), (std::vector<std::string>{""}));
+}
+
+TEST(Interned, TheTextOfANewRowIsTheEmptyOne) {
+  const Interned made, given = std::string();
+  EXPECT_EQ(made, given);
+  EXPECT_EQ(&made.str(), &given.str());
+  EXPECT_EQ(made, "");
 }
 
 }  // namespace

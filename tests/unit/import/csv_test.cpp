@@ -82,6 +82,8 @@ TEST_F(ImportCsv, TheSameRowTwiceIsCountedOnce) {
   EXPECT_THAT(case_of(r, "imported/a").count, ElementsAre(2));
   EXPECT_THAT(r.events.back().text, HasSubstr("1 row word for word the same"));
   EXPECT_THAT(error(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,0,2\n"), HasSubstr("duplicate"));
+  EXPECT_THAT(error("node,model,metric,unit,better,sample,value\nn1,A,a,s,lower,0,1\nn1,B,a,s,lower,0,1\n"),
+              HasSubstr("model of n1 was 'A' before, and is 'B' here"));
 }
 
 TEST_F(ImportCsv, SemicolonsTabsAndNamesInAnyCase) {
@@ -98,7 +100,7 @@ TEST_F(ImportCsv, SemicolonsTabsAndNamesInAnyCase) {
 
 TEST_F(ImportCsv, RowsWithoutAValueAreLeftOutAndCounted) {
   const auto r =
-      import(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,1,N/A\nn2,0,a,s,lower,0,\nn2,0,a,s,lower,1,2\n");
+      import(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,1,N/A\nn2,0,a,s,lower,0,\nn2,0,a,s,lower,1,1\n");
   EXPECT_THAT(case_of(r, "imported/a").count, ElementsAre(1, 1));
   EXPECT_EQ(r.events.back().text, "2 rows without a value (empty or N/A): left out");
   EXPECT_NE(verdict::judge(r, {}).state, "INCONCLUSIVE");

@@ -53,6 +53,14 @@ TEST_F(PackedTables, ManyTextsOfATableArePacked) {
   save(r, file_, true);
   EXPECT_LT(fs::file_size(file_), 400'000U);
   EXPECT_EQ(example::difference(load(file_), r), "");
+  r.counters[4711].counter = longest.substr(0, 100) + "\xff";  // longer when it is clean
+  r.counters[4712].counter = std::string("a\0b", 3);
+  save(r, file_, true);
+  const Results cleaned = load(file_);
+  EXPECT_EQ(cleaned.counters[4711].counter, longest.substr(0, 100) + "\xef\xbf\xbd");
+  EXPECT_EQ(cleaned.counters[4712].counter, "ab");
+  EXPECT_EQ(cleaned.counters[4713].counter, r.counters[4713].counter);
+  r.counters[4712].counter = "ab";
   r.counters[4711].counter = longest + std::string(100, 'x');  // each keeps its own length
   save(r, file_, true);
   EXPECT_EQ(example::difference(load(file_), r), "");

@@ -168,6 +168,22 @@ TEST_F(RunScheduleTest, RequiredCasesBeginInTheTimeOfTheLevel) {
   }
 }
 
+TEST_F(RunScheduleTest, RequiredCasesBeginWhereTheyEndBeforeTheLimitOfTheRun) {
+  plan.budget_s = 15;
+  const double limit_s = RunSchedule::limit_s(Level::smoke, plan.budget_s, 0), first_s = 4;
+  for (const char* name : {"a", "b", "c", "d"}) add(name, 3, true);
+  RunSchedule schedule(plan, limit_s);
+  EXPECT_EQ(next(schedule, first_s), "run a");
+  EXPECT_EQ(next(schedule, first_s + 14.9), "run b") << "beyond the level, it ends in 20 s of cases";
+  EXPECT_EQ(next(schedule, first_s + 15.1), "skip c: budget");
+  EXPECT_EQ(next(schedule, first_s + 15.2), "skip d: budget");
+  EXPECT_EQ(next(schedule, first_s + 15.3), "end");
+  plan.cases.clear();
+  add("long", 14, true);
+  RunSchedule in_time(plan, 10);
+  EXPECT_EQ(next(in_time, 0.5), "run long") << "the time of the level holds it";
+}
+
 TEST_F(RunScheduleTest, EarlierLaunchesTakeOfTheTimeAfterWhichARunIsEnded) {
   EXPECT_DOUBLE_EQ(RunSchedule::limit_s(Level::quick, 120, 0), 137);
   EXPECT_DOUBLE_EQ(RunSchedule::limit_s(Level::quick, 120, 50), 87);

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "device/memory_ops.hpp"
+#include "measure/statistics.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_suite.hpp"
 #include "suites/memory/stream_data.hpp"
@@ -124,6 +125,52 @@ TEST(GpuMemoryRun, CopiesAreCheckedOnBothEnds) {
     EXPECT_GE(bad.record.miscompares(), 1u) << way;
     ASSERT_FALSE(bad.record.events_.empty()) << way;
     EXPECT_EQ(bad.record.events_[0].kind, "memory-fault");
+  }
+}
+
+TEST(GpuMemoryRun, PatternsShowTheirShareOfTheBoundAndHaveNoFloor) {
+  Gpu gpu;
+  gpu.memory_clock_max_hz = 1e9;
+  gpu.memory_bus_bits = 4096;
+  Case c;
+  c.suite = "memory";
+  c.operation = "pattern";
+  c.name = "pattern-own-address-together";
+  c.bytes = 1 << 20;
+  c.parameters = {{"mode", "together"}, {"pattern", "own-address"}};
+  Bench b = gpu_bench();
+  b.device.gpu = true;
+  b.topology().nodes[0].gpus = {gpu};
+  b.topology().ranks[0].gpu = 0;
+  b.run(memory_suite(), c);
+  ASSERT_EQ(b.record.state_, results::CaseState::pass) << b.record.reason_;
+  const auto& values = b.record.rows_.at(0).values;
+  ASSERT_TRUE(values.contains("bound_share"));
+  EXPECT_NEAR(values.at("bound_share").at(0) * 1.024e12 / median(values.at("bandwidth")), 1, 1e-9);
+  EXPECT_EQ(b.record.parameters_.at("bound"), "memory clock x bus width");
+  EXPECT_EQ(b.record.parameters_.at("bound_floor"), 0);
+  for (const auto& metric : b.record.metrics_)
+    EXPECT_NE(metric.judging->floor, results::Floor::gpu_bound) << metric.name;
+  Bench host = gpu_bench();
+  host.run(memory_suite(), c);
+  EXPECT_FALSE(host.record.rows_.at(0).values.contains("bound_share"));
+  EXPECT_FALSE(host.record.parameters_.contains("bound"));
+}
+
+/// Seconds each, on a host that is far too slow.
+TEST(GpuMemoryRun, FillingAndCheckingBesideCopiesIsProgress) {
+  for (const char* way : {"h2d", "d2h", "local"}) {
+    supervisor::Heartbeat heartbeat;
+    FakeOps ops;
+    Bench b = gpu_bench();
+    b.device.ops = &ops;
+    const Case c = gpu_case("copy", way);
+    b.with(c, [&](Context& context) {
+      context.heartbeat = &heartbeat;
+      memory_suite().run(c, context);
+    });
+    const auto samples = b.record.rows_.at(0).t.size();
+    EXPECT_GE(heartbeat.iteration, 2 * samples) << way << ": one is the sample's own";
   }
 }
 

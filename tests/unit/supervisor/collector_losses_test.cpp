@@ -76,6 +76,27 @@ TEST_F(FourHosts, ThatWaitInAPhaseWhichOthersHaveLeftAreNotAllNamed) {
   EXPECT_THAT(controller.events, ElementsAre(HasSubstr("hang: rank 2 on node02 did not complete")));
 }
 
+TEST_F(FourHosts, ThatWaitForEachOtherBeforeTheFirstCaseNameALinkAndNoRank) {
+  Snapshot beyond;
+  beyond.phase = Phase::memory;
+  const auto waits = [](Call call, int peer) {
+    Snapshot s;
+    s.phase = Phase::discovery;
+    s.call = call;
+    s.peer = peer;
+    return s;
+  };
+  connect();
+  pass(23, {{0, beyond}, {1, waits(Call::wait, 2)}, {2, waits(Call::wait, 3)}, {3, waits(Call::receive, 2)}});
+  EXPECT_THAT(controller.losses, ::testing::IsEmpty());
+  EXPECT_THAT(controller.events,
+              ElementsAre(::testing::StartsWith("stuck: discovery of the machine: an exchange does not end "
+                                                "between rank 2 on node02 and rank 3 on node03")));
+  EXPECT_THAT(controller.why, HasSubstr("discovery"));
+  EXPECT_EQ(controller.without_plan, 1);
+  EXPECT_FALSE(collector.lost_a_host());
+}
+
 TEST_F(CollectorTest, RanksThatLeftEarlyMakeOneFile) {
   for (const int r : {0, 1}) collector.connected(r, "node00", now);
   for (const int r : {0, 1}) say(r, MessageType::bye, 4);

@@ -66,5 +66,19 @@ TEST_F(CollectorTest, RanksThatLeftTogetherDuringASlowWriteAreNotLost) {
   EXPECT_EQ(collector.code(), 4);
 }
 
+/// The run was over at the first look after the write: the launcher then waited for that host without end.
+TEST_F(CollectorTest, AHostThatIsCutOffDuringASlowLastWriteIsTold) {
+  begin();
+  for (int c = 0; c < 3; ++c) record(c, {0, 1, 2, 3});
+  ASSERT_EQ(controller.why, "");
+  now += 15;
+  collector.tend(now);
+  EXPECT_FALSE(collector.over());
+  pass(14, {}, {2, 3});
+  EXPECT_TRUE(collector.over());
+  EXPECT_TRUE(collector.lost_a_host());
+  EXPECT_THAT(told, ::testing::Contains(HasSubstr("no message from node01 while the run ended")));
+}
+
 }  // namespace
 }  // namespace assay::supervisor

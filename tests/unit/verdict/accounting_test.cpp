@@ -251,6 +251,28 @@ TEST(VerdictAccounting, ACaseThatLacksLinksNamesNoneOfAnotherScope) {
   EXPECT_EQ(state_of(r, v, "link4>0"), "INCONCLUSIVE");
 }
 
+TEST(VerdictAccounting, RanksThatDidNotFinishACaseAreInDoubtAloneAndTheOthersAreJudged) {
+  auto r = healthy(6);
+  auto devices = rows_of_kind(r, "device");
+  const auto last = devices.back();
+  devices.pop_back();
+  std::vector<double> rates(5, 1e11);
+  auto& c = add_case(r, "gemm", "fp32-n2048-alone", "throughput", "FLOP/s", results::Better::higher, "device",
+                     devices, rates);
+  r.plan.back().entities = 6;
+  c.parameters[results::unfinished_parameter] = "is incomplete on node5/cores0: cut short";
+  for (const bool required : {true, false}) {
+    r.plan.back().required = c.required = required;
+    const auto v = judge(r);
+    EXPECT_THAT(all_reasons(v), HasSubstr(std::string(required ? "required case " : "case ") +
+                                          "gemm/fp32-n2048-alone is incomplete on node5/cores0: cut short"));
+    EXPECT_EQ(v.state, "INCONCLUSIVE");
+    EXPECT_EQ(state_of(r, v, r.entities[static_cast<std::size_t>(last)].name), "INCONCLUSIVE");
+    EXPECT_EQ(state_of(r, v, "node5"), "INCONCLUSIVE");
+    EXPECT_EQ(state_of(r, v, "node4"), "PASS");
+  }
+}
+
 TEST(VerdictAccounting, ALostNodeIsOneReasonForAllItsCases) {
   auto r = healthy(6, 2);
   const auto devices = rows_of_kind(r, "device");

@@ -316,6 +316,26 @@ TEST(VerdictFewSplit, TwoOfSixAreToldAsHalfOfThemAre) {
       }
 }
 
+TEST(VerdictFewSplit, OneOfTwoToFiveAtATenthIsOpenInAnImportWithOneToFourSamples) {
+  for (const std::size_t parts : {2U, 3U, 4U, 5U})
+    for (const int samples : {1, 2, 4}) {
+      auto fleet = with_slow(parts, 1, 0.9);
+      fleet.samples = samples;
+      fleet.blocks = 1;
+      const auto imported = [&] {
+        auto r = fleet.run();
+        for (auto& c : r.cases) c.parameters["imported"] = true;
+        return r;
+      };
+      const auto r = imported();
+      const auto v = judge(r);
+      EXPECT_EQ(v.state, "INCONCLUSIVE") << parts << " " << samples << all_reasons(v);
+      EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
+      fleet.rate[0] = fleet.rate[1];
+      EXPECT_EQ(judge(imported()).state, "PASS") << parts << " " << samples;
+    }
+}
+
 TEST(VerdictFewSplit, SomeOfTwoToFiveAtHalfRateAreOpen) {
   for (const std::size_t parts : {2U, 3U, 4U, 5U})
     for (std::size_t slow = 0; slow < parts; ++slow)

@@ -321,6 +321,15 @@ TEST(VerdictManyMetrics, ANodeThatIsLostWithItsDevicesIsOneFinding) {
   }
 }
 
+TEST(VerdictManyMetrics, ANodeThatLosesTwoDevicesInTwoLaunchesFails) {
+  for (const std::string node : {"sim02", "sim04"}) {
+    auto r = simulate::run(of_devices(6, 8, 1, {"lost:node=2,device=5"}));
+    r.events.push_back({0, row_named(r, node + "/gpu3"), "earlier-lost", "its rank was killed"});
+    const auto v = verdict::judge(r, verdict::options_from(r));
+    EXPECT_EQ(v.state, node == "sim02" ? "FAIL" : "INCONCLUSIVE") << node;
+  }
+}
+
 /// What a limit or a baseline says of all devices of a node, in several metrics, is one finding.
 TEST(VerdictManyMetrics, AllDevicesOfANodeBelowAReferenceAreOneFinding) {
   auto spec = of_devices(12, 4, 2, {"slow:node=3,percent=30", "slow:node=5,device=1,percent=30"});
