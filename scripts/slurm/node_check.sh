@@ -116,12 +116,13 @@ site_node_options() {
 }
 
 # Number of GPUs that Slurm knows of this node, where the program can use fewer: a GPU that is lost from the bus is in no list of the driver.
-# Nothing where the settings say which devices are used or expected, and where the GPUs of Slurm are slices (MIG). The controller is
-# asked, and one that does not answer soon leaves the number unknown. A prolog does not ask: those of a large job begin together.
+# Nothing where it can use none, since the run then measures the host, where the settings say which devices are used or expected, and
+# where the GPUs of Slurm are slices (MIG). The controller is asked, and one that does not answer soon leaves the number unknown. A
+# prolog does not ask: those of a large job begin together.
 site_gpus_of_slurm() {  # GPUS-HERE
   local node most slice='gpu:[^ ,]*[0-9]g\.[0-9]+gb'
   case " ${kept[*]} " in *' --expect-devices'* | *' --device host '* | *' --device=host '*) return 0 ;; esac
-  if [ -z "$1" ] || [ -n "${CUDA_VISIBLE_DEVICES:-}" ] || [ -n "${SLURM_JOB_ID:-}" ]; then return 0; fi
+  if [ "${1:-0}" -eq 0 ] || [ -n "${CUDA_VISIBLE_DEVICES:-}" ] || [ -n "${SLURM_JOB_ID:-}" ]; then return 0; fi
   node=$(timeout 5 scontrol show node -o "${SLURMD_NODENAME:-$(hostname -s)}" 2>/dev/null) || return 0
   if [[ $node =~ $slice ]] || compgen -G '/proc/driver/nvidia/capabilities/gpu*/mig/gi*' >/dev/null; then return 0; fi
   read -r _ most < <(launch_node_gpus <<<"$node")

@@ -168,7 +168,7 @@ class Device {
   virtual void profile(bool /*begins*/) noexcept {}
 
   /// The device's own clock while what is queued between the two runs. Where the device has none that can be
-  /// read from inside: nothing, and 0. `clock_hz` is for after `synchronize`.
+  /// read from inside: nothing, and 0. `clock_hz` waits for what `end_clock` queued.
   virtual bool measures_clock() const noexcept { return false; }
   virtual void begin_clock() {}
   virtual void end_clock() {}

@@ -50,6 +50,7 @@ class Time final : public StoppingCriterion {
 struct WarmUp {
   double shortest_s = 0;  ///< of a repetition
   double start_s = 0, first_s = 0;
+  double longer = 1.0;        ///< by which injected faults lengthen the first
   bool first_is_all = false;  ///< a single repetition took all the time there was: it is the sample
 };
 
@@ -68,16 +69,16 @@ WarmUp warm_up(const Operation& operation, const SamplingPlan& plan, double begi
     if (operation.sync) operation.sync();
     const double t0 = now_s();
     operation.run(step);
-    if (plan.fault) plan.fault(t0, step, true);
+    const double longer = plan.fault ? plan.fault(t0, step, true) : 1.0;
     const double t1 = now_s();
     if (step == 1) {
       const bool all = t1 - t0 >= plan.max_seconds;
-      if (any(operation, all)) return {t1 - t0, t0, t1 - t0, true};
+      if (any(operation, all)) return {t1 - t0, t0, t1 - t0, longer, true};
     }
     shortest = std::min(shortest, (t1 - t0) / static_cast<double>(step));
     const bool enough =
         t1 - begin >= plan.warmup_seconds || t1 - begin + 2 * (t1 - t0) > plan.max_seconds / 2;
-    if (any(operation, enough)) return {shortest, 0, 0, false};
+    if (any(operation, enough)) return {shortest, 0, 0, 1.0, false};
   }
 }
 
@@ -94,7 +95,7 @@ std::uint64_t batch_size(const Operation& operation, const SamplingPlan& plan, d
 SampleSeries one_sample(const Operation& operation, const SamplingPlan& plan, const WarmUp& warm) {
   SampleSeries series;
   series.start_s = {warm.start_s};
-  series.seconds = {operation.timed_elsewhere ? operation.timed_elsewhere() : warm.first_s};
+  series.seconds = {operation.timed_elsewhere ? operation.timed_elsewhere() * warm.longer : warm.first_s};
   series.block = {0};
   series.timed_s = warm.first_s;
   if (plan.batches != nullptr) plan.batches->fetch_add(1, std::memory_order_relaxed);

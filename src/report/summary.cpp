@@ -14,6 +14,7 @@
 #include "report/report.hpp"
 #include "report/summary_data.hpp"
 #include "report/told_findings.hpp"
+#include "results/case_name.hpp"
 #include "results/described.hpp"
 #include "results/entity_tree.hpp"
 
@@ -171,6 +172,7 @@ std::string suites_text(const Results& results, const VerdictData& verdict, cons
       ++retests[c.suite];
       continue;
     }
+    if (results::is_unfinished_name(c.name)) continue;
     auto& list = by_suite[c.suite];
     if (list.empty()) order.push_back(c.suite);
     list.push_back(&c);

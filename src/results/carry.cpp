@@ -94,7 +94,7 @@ std::map<std::string, std::vector<Row>> by_case(const std::vector<Row>& rows) {
 
 /// The path of a case, or of the one that a retest measured again or that ranks did not finish.
 std::string family(const CaseData& c) {
-  return is_retest(c.name) || is_unfinished_name(c.name) ? c.suite + "/" + base_name(c.name) : c.path();
+  return c.suite + "/" + (is_retest(c.name) ? base_name(c.name) : finished_name(c.name));
 }
 
 /// Which cases of an earlier run stand in this one, and which run again.

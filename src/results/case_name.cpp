@@ -20,7 +20,7 @@ std::size_t numbered_suffix(const std::string& text, char letter) noexcept {
 
 std::string base_name(const std::string& case_name) {
   std::string base = case_name;
-  for (const char letter : {'u', 'c', 'p'}) {
+  for (const char letter : {'c', 'p'}) {
     const auto at = numbered_suffix(base, letter);
     if (at != std::string::npos) base.resize(at);
   }
@@ -33,9 +33,22 @@ bool is_unfinished_name(const std::string& case_name) noexcept {
   return numbered_suffix(case_name, 'u') != std::string::npos;
 }
 
+std::string finished_name(const std::string& case_name) {
+  return case_name.substr(0, numbered_suffix(case_name, 'u'));
+}
+
 std::string unfinished_text(const CaseData& c) {
   const auto at = c.parameters.find(unfinished_parameter);
   return at != c.parameters.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+std::vector<std::string> unfinished_parts(const CaseData& c) {
+  const auto at = c.parameters.find(unfinished_parts_parameter);
+  std::vector<std::string> out;
+  if (at == c.parameters.end() || !at->is_array()) return out;
+  for (const Json& name : *at)
+    if (name.is_string()) out.push_back(name.get<std::string>());
+  return out;
 }
 
 int retest_number(const std::string& case_name) {

@@ -146,7 +146,8 @@ void check_cases(const OpenFile& file, std::size_t entities, std::vector<std::st
     for (const std::string& name : h5::children(h5::open_group(top, suite))) {
       const std::string path = "/cases/" + suite + "/" + name;
       checker.check(path);
-      if (!planned.contains(suite + "/" + base_name(name)) && !planned.contains(suite + "/" + name)) {
+      const std::string finished = finished_name(name);
+      if (!planned.contains(suite + "/" + base_name(finished)) && !planned.contains(suite + "/" + finished)) {
         add_problem(problems, "not in /plan: " + path);
       }
     }

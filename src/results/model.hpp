@@ -116,8 +116,11 @@ struct CaseData {
 /// Parameter of a case inside nodes that some ranks did not finish, and what it says of them; the values of
 /// the case are those of the others.
 inline constexpr const char* unfinished_parameter = "unfinished";
+/// Beside it: names of the devices of these ranks.
+inline constexpr const char* unfinished_parts_parameter = "unfinished_on";
 /// Empty where all ranks finished.
 std::string unfinished_text(const CaseData& c);
+std::vector<std::string> unfinished_parts(const CaseData& c);
 
 struct Miscompare {
   std::string case_path;  ///< suite/name

@@ -73,7 +73,10 @@ void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNe
   auto bundle = assemble(c, std::move(records), *entities_, identity_);
   bundle.data.started = case_started_;
   bundle.data.ended = utc_now_iso();
-  if (unfinished) bundle.data.parameters[results::unfinished_parameter] = unfinished->text;
+  if (unfinished) {
+    bundle.data.parameters[results::unfinished_parameter] = unfinished->text;
+    bundle.data.parameters[results::unfinished_parts_parameter] = unfinished->parts;
+  }
   for (const std::string& counters : news.counters) add_counters(Json::parse(counters), *entities_, bundle);
   for (const std::string& telemetry : news.telemetry)
     add_telemetry(Json::parse(telemetry), *entities_, bundle);

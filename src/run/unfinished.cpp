@@ -58,7 +58,7 @@ std::optional<Unfinished> take_unfinished(const Case& c, std::vector<CaseRecord>
   out.records.resize(records.size());
   for (std::size_t i = 0; i < records.size(); ++i)
     if (is_unfinished(records[i])) {
-      out.state = std::max(out.state, records[i].state_);
+      out.parts.push_back(entities.name(entities.device_of_rank(static_cast<int>(i))));
       out.records[i] = std::exchange(records[i], {});
     }
   declare_as(declared, records);

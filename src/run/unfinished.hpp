@@ -15,7 +15,7 @@ namespace assay {
 
 struct Unfinished {
   std::vector<CaseRecord> records;  ///< by place; those of ranks that finished are empty
-  results::CaseState state = results::CaseState::incomplete;
+  std::vector<std::string> parts;   ///< names of their devices
   std::string text;  ///< "ended in error on NODE/DEVICE: REASON" or "is incomplete on ...", of the first
 };
 

@@ -193,6 +193,16 @@ std::vector<std::int32_t> would_measure(const Judgement& j, const results::PlanR
   return {rows.begin(), rows.end()};
 }
 
+/// Of the ranks that did not finish a case; their devices, whatever it measures.
+std::vector<std::int32_t> unfinished_rows(const Judgement& j, const CaseData& c) {
+  const auto names = results::unfinished_parts(c);
+  const std::set<std::string> parts(names.begin(), names.end());
+  std::vector<std::int32_t> rows;
+  for (std::size_t row = 0; row < j.entities.size(); ++row)
+    if (parts.contains(j.results.entities[row].name)) rows.push_back(static_cast<std::int32_t>(row));
+  return rows;
+}
+
 /// One planned case with what was measured of it (null: nothing).
 void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, ToldTogether& together) {
   auto& a = j.accounting;
@@ -223,7 +233,7 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c, Told
   if (!measured) return;
   check_samples(j, *c, required);
   if (const std::string text = results::unfinished_text(*c); !text.empty()) {
-    return j.gap((required ? "required case " : "case ") + path + " " + text, absent_rows(j, *c));
+    return j.gap((required ? "required case " : "case ") + path + " " + text, unfinished_rows(j, *c));
   }
   if (required && plan.entities > static_cast<std::int64_t>(c->entities())) {
     auto absent = absent_rows(j, *c);
@@ -330,7 +340,8 @@ void judge_accounting(Judgement& j) {
   together.not_run.tell(j);
   // Cases beyond the plan (imported files) count as planned by having been run.
   for (const auto& c : j.results.cases) {
-    if (planned.contains(c.path())) continue;
+    // What ranks measured of a case that they did not finish: the case tells of them.
+    if (planned.contains(c.path()) || results::is_unfinished_name(c.name)) continue;
     if (results::is_retest(c.name)) {
       // It answers a question of the verdict's own, so it is not counted; one that broke is a gap all the
       // same.

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/corrupt.hpp"
+#include "measure/sizing.hpp"
 #include "suite/device_power.hpp"
 #include "suite/together.hpp"
 #include "suites/burn/burn_cases.hpp"
@@ -24,16 +27,26 @@ namespace {
 /// Sums over all ranks, from the thread that may call MPI.
 class Links {
  public:
-  Links(const Mixed& m, Context& context, BurnRecorder& recorder) : context_(context), recorder_(recorder) {
+  /// Messages of hosts as large as a sum of which takes no longer than a round may. NCCL sets up its
+  /// algorithms with the first message of a size, so there a first one tells nothing.
+  Links(const Mixed& m, Context& context, BurnRecorder& recorder)
+      : context_(context), recorder_(recorder), arena_(context.device.arena().subspan(m.links_at())) {
     comm_ = context.gpu_links != nullptr ? nccl(context) : &context.world;
     if (comm_ == nullptr) comm_ = &context.world;
     context.record.parameter("path", comm_->path());
-    collective_.emplace(*comm_, workload::Op::all_reduce, m.links_bytes,
-                        context.device.arena().subspan(m.links_at()), links_slots,
-                        context.random.child("links").key(), &context.device);
-    collective_->set_injection_point([&recorder](std::span<float> result) {
-      recorder.injection_point("allreduce", result.data(), result.size(), sizeof(float));
-    });
+    make(m.links_bytes);
+    context.record.parameter("summed_bytes", m.links_bytes);
+    if (comm_ != &context.world) return;
+    Sizing sizing({m.links_bytes, 1}, m.round_s(), 3 * m.round_s());
+    make(sizing.next().bytes);
+    sum_s();  // sets up connections
+    for (; !sizing.done(); sizing.took(context.world.max(sum_s()))) make(sizing.next().bytes);
+    make(sizing.fitted().bytes);
+    context.record.parameter("summed_bytes", sizing.fitted().bytes);
+    if (!sizing.full_size() && context.world.rank() == 0)
+      recorder.event("burn-cut-short",
+                     fmt::format("sums of {} instead of {} KiB, which take {:.3g} s",
+                                 sizing.fitted().bytes >> 10, m.links_bytes >> 10, sizing.seconds()));
   }
 
   Trial trial() {
@@ -78,6 +91,23 @@ class Links {
   }
 
  private:
+  /// Anew, so that the first run after it writes the first slot.
+  void make(std::size_t bytes) {
+    collective_.emplace(*comm_, workload::Op::all_reduce, bytes, arena_, links_slots,
+                        context_.random.child("links").key(), &context_.device);
+    collective_->set_injection_point([this](std::span<float> result) {
+      recorder_.injection_point("allreduce", result.data(), result.size(), sizeof(float));
+    });
+  }
+  /// Of one sum that is not looked at, on this rank.
+  double sum_s() {
+    collective_->prepare(1);
+    context_.world.barrier();
+    const double begin = now_s();
+    collective_->run(1);
+    return now_s() - begin;
+  }
+
   static Communicator* nccl(Context& context) {
     std::string why;
     // The same library on every node is a matter of the inventory; here all must choose alike.
@@ -88,6 +118,7 @@ class Links {
 
   Context& context_;
   BurnRecorder& recorder_;
+  std::span<std::byte> arena_;
   Communicator* comm_ = nullptr;
   std::optional<workload::Collective> collective_;
   std::uint64_t repetitions_ = 1;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -6,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "measure/sizing.hpp"
 #include "measure/statistics.hpp"
 #include "suite/gpu_bound.hpp"
 #include "suite/together.hpp"
@@ -39,6 +42,49 @@ void report(const StreamData::Check& check, Context& context) {
     context.record.miscompare({"", context.device_entity, e.index, e.expected, e.actual, e.reread, t},
                               last ? check.count - i : 1);
   }
+}
+
+/// A third of the time after which a rank without progress is taken for hung: a pass over the arrays takes
+/// little more than filling one of them.
+constexpr double least_fill_s = 2;
+
+/// Fills the arrays, and counts each part as progress. Where the device is far too slow the arrays are
+/// shorter, which is told.
+void fill_arrays(std::optional<StreamData>& data, const Case& c, StreamOp op, Context& context) {
+  const auto planned = c.parameters.at("elements").get<std::size_t>();
+  const double planned_s = c.overhead_seconds / static_cast<double>(stream_buffers(op));
+  Filling filling;
+  filling.share_s = std::max(least_fill_s, size_patience * planned_s);
+  filling.part_done = [&context](double begin_s) {
+    context.apply_injected_delay(begin_s, 1, true);
+    context.count_batch();
+  };
+  const double begin = now_s();
+  data.emplace(context.device, op, planned, context.random.key(), filling);
+  const std::size_t count = data->count();
+  if (count == planned) return;
+  const auto kib = [](std::size_t elements) { return elements * sizeof(double) >> 10; };
+  const std::string text = fmt::format("cut short: arrays of {} instead of {} KiB, filled in {:.3g} s",
+                                       kib(count), kib(planned), now_s() - begin);
+  context.record.event("memory-cut-short", c.name + ": " + text, context.device_entity);
+  // Half of them are beyond the caches still.
+  if (2 * count < planned) context.record.set_state(results::CaseState::incomplete, text);
+}
+
+/// The same on all ranks of the node. Those that run together have arrays of one size. Collective.
+void set_up(std::optional<StreamData>& data, const Case& c, StreamOp op, Together& together,
+            Context& context) {
+  together.guarded([&] { fill_arrays(data, c, op, context); });
+  const auto mine = data ? static_cast<double>(data->count()) : std::numeric_limits<double>::infinity();
+  const double least = context.node.min(mine);
+  if (c.parameters.at("mode") != "together") return;
+  together.guarded([&] {
+    data->cut(static_cast<std::size_t>(least));
+    // Arrays that caches may hold say nothing of the memory, here neither.
+    if (2 * least < static_cast<double>(c.parameters.at("elements").get<std::size_t>()))
+      context.record.set_state(results::CaseState::incomplete,
+                               "cut short with a rank of the node that fills its arrays too slowly");
+  });
 }
 
 /// Checks the last result; a fault made on purpose comes first.
@@ -80,8 +126,8 @@ Json series_json(const SampleSeries& series, double bytes, const Context& contex
 
 /// The bandwidth of one domain: what all ranks moved in it, from the first start to the last end of each
 /// sample.
-void add_domain_row(const std::string& domain, const std::vector<Json>& ranks, const SampleSeries& series,
-                    Context& context) {
+CaseRecord::Row& add_domain_row(const std::string& domain, const std::vector<Json>& ranks,
+                                const SampleSeries& series, Context& context) {
   const int entity = context.entities.numa(context.topology.me().node, std::stoi(domain));
   if (entity < 0)
     throw Error(ErrorKind::internal,
@@ -101,9 +147,10 @@ void add_domain_row(const std::string& domain, const std::vector<Json>& ranks, c
     row.values["bandwidth"].push_back(bytes / (last - first));
   }
   row.block = series.block;
+  return row;
 }
 
-void add_domain_rows(const SampleSeries& series, double bytes, Context& context) {
+void add_domain_rows(const SampleSeries& series, double bytes, std::size_t count, Context& context) {
   std::vector<Json> ranks;
   for (const auto& text : context.node.all_gather_text(series_json(series, bytes, context).dump()))
     ranks.push_back(Json::parse(text));
@@ -112,7 +159,7 @@ void add_domain_rows(const SampleSeries& series, double bytes, Context& context)
     bool lowest = true;  // the lowest rank with threads in a domain reports it
     for (int i = 0; i < context.node.rank(); ++i)
       lowest = lowest && !ranks[static_cast<std::size_t>(i)]["shares"].contains(domain);
-    if (lowest) add_domain_row(domain, ranks, series, context);
+    if (lowest) add_domain_row(domain, ranks, series, context).integers["elements"] = {count};
   }
 }
 
@@ -132,6 +179,7 @@ CaseRecord::Row& add_device_row(const SampleSeries& series, double bytes, Contex
 /// Declares what the case measures, and whether it is judged; the bound of a GPU's memory where there is one.
 GpuBound declare(const Case& c, StreamOp op, bool cached, Context& context) {
   auto& bandwidth = context.record.declare(metrics().of("stream", "bandwidth"));
+  context.record.declare_integers("elements", {}, {});
   if (cached) {
     bandwidth.required = false;
     bandwidth.role = results::Role::covariate;
@@ -149,26 +197,26 @@ GpuBound declare(const Case& c, StreamOp op, bool cached, Context& context) {
 
 void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
   const StreamOp op = op_from(c.parameters.at("operation").get<std::string>());
-  const auto count = c.parameters.at("elements").get<std::size_t>();
-  const std::size_t worked_on = count * sizeof(double) * kernels::stream_arrays(op);
+  const auto planned = c.parameters.at("elements").get<std::size_t>();
+  const std::size_t worked_on = planned * sizeof(double) * kernels::stream_arrays(op);
   // The plan has the caches of hosts; those of a GPU are read here.
   const bool cached =
       c.parameters.at("cached") == 1 || worked_on < gpu_cache_multiple * context.device.cache_bytes();
   const GpuBound bound = declare(c, op, cached, context);
+  std::optional<StreamData> data;
   const auto add_row = [&](const SampleSeries& series, double bytes) {
     auto& row = add_device_row(series, bytes, context);
+    row.integers["elements"] = {data->count()};
     if (*bound.by != 0) add_bound_share(row, "bandwidth", bound);
   };
 
   Together together(context.node);
-  std::optional<StreamData> data;
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;
   const double setup_begin = now_s();
-  together.guarded([&] {
-    data.emplace(context.device, op, count, context.random.key());
-    plan.repetitions = passes_of(*data, context);
-  });
+  set_up(data, c, op, together, context);
+  const std::size_t count = data ? data->count() : planned;
+  together.guarded([&] { plan.repetitions = passes_of(*data, context); });
   plan.repetitions = static_cast<std::uint64_t>(context.node.max(static_cast<double>(plan.repetitions)));
   if (data) data->set_passes(plan.repetitions);
   const double setup_s = now_s() - setup_begin;
@@ -193,10 +241,11 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
     together.guarded([&] { finish(series); });
     if (!together.any(false)) {
       if (!context.device.has_own_memory())
-        add_domain_rows(series, bytes, context);
+        add_domain_rows(series, bytes, count, context);
       else
         add_row(series, bytes);
-      if (op == StreamOp::copy && !cached && context.device.has_own_memory() && !series.seconds.empty())
+      if (op == StreamOp::copy && !cached && count == planned && context.device.has_own_memory() &&
+          !series.seconds.empty())
         own = {static_cast<double>(series.repetitions) * bytes / median(series.seconds), c.name};
     }
   }

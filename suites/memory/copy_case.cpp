@@ -42,6 +42,7 @@ class Copies {
     const auto domain = c.parameters.at("numa").get<std::size_t>();
     host_ = static_cast<std::byte*>(
         ops_->host_buffer(domain < numa.size() ? numa[domain].os_index : -1, 2 * bytes_));
+    context.count_batch();
   }
 
   std::string host_memory() const { return ops_->host_buffer_way(); }
@@ -50,13 +51,18 @@ class Copies {
     return static_cast<double>(bytes_ * pieces_) * (inside_ ? 2 : (down_ ? 1 : 0) + (up_ ? 1 : 0));
   }
 
-  /// Before a sample: other data at the sources, so that a copy that did not happen shows.
+  /// Before a sample: other data at the sources, so that a copy that did not happen shows. A host that is far
+  /// too slow takes seconds for each of filling and checking, which are progress of their own.
   void prepare() {
     ++round_;
-    if (down_) kernels::host::payload_fill(key(0), host_, bytes_);
+    if (down_) {
+      kernels::host::payload_fill(key(0), host_, bytes_);
+      context_.count_batch();
+    }
     if (up_) context_.device.payload_fill(key(1), device_ + bytes_, bytes_);
     if (inside_) context_.device.payload_fill(key(2), device_, pieces_ * bytes_);
     context_.device.synchronize();
+    context_.count_batch();
   }
   void run(std::uint64_t k) {
     for (std::uint64_t i = 0; i < k; ++i) {
@@ -71,6 +77,7 @@ class Copies {
     if (down_) {
       context_.injection_point("memory", device_, bytes_ / 8, 8);
       tell(context_.device.payload_check(key(0), device_, bytes_), 0, "on its way to the GPU");
+      context_.count_batch();
     }
     if (up_)
       tell(kernels::host::payload_check(key(1), host_ + bytes_, bytes_), bytes_, "on its way to the host");

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
+#include "base/clock.hpp"
 #include "base/random.hpp"
 #include "device/memory_ops.hpp"
 #include "kernels/digest.hpp"
@@ -16,6 +18,9 @@ namespace {
 using kernels::StreamOp;
 
 constexpr std::size_t max_records = 1000;
+/// Doubles that are filled or digested in one go, about 64 MiB: at a hundredth of the speed of a core some
+/// seconds, after which a rank without progress is not yet taken for hung.
+constexpr std::size_t most_at_once = 128 * period;
 
 /// Random integers in [-2^49, 2^49): three of them and one more still fit the 53 bits of a double.
 std::vector<double> noise(std::uint64_t key) {
@@ -31,18 +36,14 @@ std::vector<double> triad(const std::vector<double>& b, const std::vector<double
   return a;
 }
 
-/// Digest of `count` doubles of a periodic array, from one period held in the cache of this core.
-std::uint64_t periodic_digest(const std::vector<double>& tile, std::size_t count) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < count; i += period)
-    sum += kernels::host::digest(tile.data(), std::min(period, count - i) * sizeof(double), i);
-  return sum;
-}
-
 }  // namespace
 
-StreamData::StreamData(Device& device, StreamOp op, std::size_t count, std::uint64_t key)
-    : device_(device), op_(op), count_(count), stride_bytes_(array_stride(count, device.stride_bytes())) {
+StreamData::StreamData(Device& device, StreamOp op, std::size_t count, std::uint64_t key, Filling filling)
+    : device_(device),
+      op_(op),
+      count_(count),
+      stride_bytes_(array_stride(count, device.stride_bytes())),
+      filling_(std::move(filling)) {
   device.reserve(stream_buffers(op) * stride_bytes_);
   const Tile b = noise(mix64(key, 1)), c = noise(mix64(key, 2));
   switch (op) {
@@ -62,23 +63,57 @@ StreamData::StreamData(Device& device, StreamOp op, std::size_t count, std::uint
     settle();
     fill(array(2), c);
   }
-  for (const Tile& tile : expected_) digests_.push_back(periodic_digest(tile, count_));
+  digest_expected();
   device.synchronize();
+}
+
+void StreamData::cut(std::size_t count) {
+  if (count >= count_) return;
+  count_ = count;
+  digest_expected();
+}
+
+void StreamData::digest_expected() {
+  digests_.clear();
+  for (const Tile& tile : expected_) digests_.push_back(periodic_digest(tile, count_));
+}
+
+/// Digest of `count` doubles of a periodic array, from one period held in the cache of this core.
+std::uint64_t StreamData::periodic_digest(const Tile& tile, std::size_t count) const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; i += period) {
+    if (i > 0 && i % most_at_once == 0) part_done(now_s());
+    sum += kernels::host::digest(tile.data(), std::min(period, count - i) * sizeof(double), i);
+  }
+  return sum;
+}
+
+void StreamData::part_done(double begin_s) const {
+  if (filling_.part_done) filling_.part_done(begin_s);
 }
 
 double* StreamData::array(std::size_t i) const {
   return reinterpret_cast<double*>(device_.arena().data() + i * stride_bytes_);
 }
 
-/// One period from the host, the rest by copies on the device that double what is there.
+/// One period from the host, the rest by copies on the device that double what is there, up to a part each. A
+/// device that is far too slow gets no further than its share: each pass over the arrays takes about as long.
 void StreamData::fill(double* array, const Tile& tile) {
-  const std::size_t total = count_ + rotations * period;
+  constexpr std::size_t room = rotations * period;
+  std::size_t total = count_ + room;
   device_.copy_to_device(array, tile.data(), period * sizeof(double));
+  const double fill_begin = now_s();
   for (std::size_t done = period; done < total;) {
-    const std::size_t n = std::min(done, total - done);
+    const double begin = now_s();
+    const std::size_t n = std::min({done, total - done, most_at_once});
     device_.stream(StreamOp::copy, array + done, array, nullptr, n);
+    device_.synchronize();
+    part_done(begin);
     done += n;
+    if (!filled_ && done > room && now_s() - fill_begin > filling_.share_s) total = done;
   }
+  count_ = total - room;
+  filled_ = true;
 }
 
 /// An H200 copies 4.16 or 4.26 TB/s, and has a triad of 4.16 or 4.39, by what ran before: the first after

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -12,6 +14,13 @@
 
 namespace assay::memory {
 
+/// How arrays are filled.
+struct Filling {
+  /// For one array: where a device takes longer, all arrays end where the first one was filled to.
+  double share_s = std::numeric_limits<double>::infinity();
+  std::function<void(double begin_s)> part_done;  ///< of at most 64 MiB, begun at `begin_s`; may be empty
+};
+
 /// The arrays of a bandwidth operation, their data, and what its result must be. All values are 50-bit
 /// integers stored as doubles, so that b + 3 c is exact with or without a fused multiply-add. Repetitions
 /// alternate between two results (a = b + 3 c and a = c + 3 b; a = b and a = c), so that a store that was
@@ -19,7 +28,12 @@ namespace assay::memory {
 class StreamData {
  public:
   /// `count` doubles per array; `key` seeds the values.
-  StreamData(Device& device, kernels::StreamOp op, std::size_t count, std::uint64_t key);
+  StreamData(Device& device, kernels::StreamOp op, std::size_t count, std::uint64_t key,
+             Filling filling = {});
+
+  std::size_t count() const noexcept { return count_; }
+  /// Shorter arrays from now on, at the places of the longer ones. Nothing where they are as short.
+  void cut(std::size_t count);
 
   /// The next repetitions of the rotation, queued one behind the other; complete when it returns.
   void run(std::uint64_t repetitions);
@@ -46,12 +60,17 @@ class StreamData {
   void queue();
   double* array(std::size_t i) const;
   void fill(double* array, const Tile& tile);
+  void digest_expected();
+  std::uint64_t periodic_digest(const Tile& tile, std::size_t count) const;
+  void part_done(double begin_s) const;
   void settle();
   Check search(const double* from, std::size_t count, const Tile& expected) const;
 
   Device& device_;
   kernels::StreamOp op_;
   std::size_t count_, stride_bytes_ = 0;
+  Filling filling_;
+  bool filled_ = false;                 ///< the first array, which decides how long the arrays are
   std::vector<Tile> expected_;          ///< by variant, one period each
   std::vector<std::uint64_t> digests_;  ///< of `count` words of it
   std::uint64_t repetition_ = 0;

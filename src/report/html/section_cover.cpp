@@ -14,6 +14,7 @@
 #include "report/link_ends.hpp"
 #include "report/report.hpp"
 #include "report/words.hpp"
+#include "results/case_name.hpp"
 
 namespace assay::report {
 namespace {
@@ -268,6 +269,11 @@ std::string skipped_cases(const Page& page) {
   std::set<std::string> ran;
   for (const auto& c : page.in.results.cases) {
     ran.insert(c.path());
+    const std::string unfinished = results::unfinished_text(c);
+    if (!unfinished.empty())
+      rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)),
+                      cell(c.required ? "required" : ""), cell(unfinished, "wide")});
+    if (results::is_unfinished_name(c.name)) continue;
     if (c.state == results::CaseState::pass || c.state == results::CaseState::fail) continue;
     rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)),
                     cell(c.required ? "required" : ""), cell(c.reason, "wide")});

@@ -63,6 +63,7 @@ TEST_F(UnfinishedRanks, LeaveTheCaseToTheOthers) {
   ASSERT_TRUE(unfinished);
   EXPECT_EQ(unfinished->text, "is incomplete on " + entities.name(entities.device_of_rank(0)) +
                                   ": cut short after 3 of 4 sweeps");
+  EXPECT_THAT(unfinished->parts, ElementsAre(entities.name(entities.device_of_rank(0))));
   const auto others = rest();
   EXPECT_EQ(others.data.state, CaseState::pass);
   EXPECT_THAT(others.data.entity, ElementsAre(entities.device_of_rank(1), entities.device_of_rank(2)));

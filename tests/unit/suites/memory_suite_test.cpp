@@ -62,6 +62,7 @@ TEST(MemoryRun, HealthyBandwidthAloneAndTogether) {
       ASSERT_GE(row.t.size(), 1u);
       ASSERT_EQ(row.values.at("bandwidth").size(), row.t.size());
       for (const double v : row.values.at("bandwidth")) EXPECT_GT(v, 0);
+      EXPECT_EQ(row.integers.at("elements"), std::vector<std::uint64_t>{elements});
       EXPECT_TRUE(b.record.metrics_.at(0).required);
     }
 }

@@ -261,8 +261,18 @@ TEST(VerdictAccounting, RanksThatDidNotFinishACaseAreInDoubtAloneAndTheOthersAre
                      devices, rates);
   r.plan.back().entities = 6;
   c.parameters[results::unfinished_parameter] = "is incomplete on node5/cores0: cut short";
+  c.parameters[results::unfinished_parts_parameter] = {r.entities[static_cast<std::size_t>(last)].name};
+  // What the rank measured: neither a case of its own nor a reason for others, though it ended before its
+  // row.
+  auto rest = c;
+  rest.name = c.name + ".u1";
+  rest.state = results::CaseState::error;
+  rest.entity.clear(), rest.count.clear(), rest.t = {}, rest.metrics.clear();
+  const std::size_t own = r.cases.size() - 1;
+  r.cases.push_back(rest);
+  const auto planned = r.plan.size();
   for (const bool required : {true, false}) {
-    r.plan.back().required = c.required = required;
+    r.plan.back().required = r.cases[own].required = required;
     const auto v = judge(r);
     EXPECT_THAT(all_reasons(v), HasSubstr(std::string(required ? "required case " : "case ") +
                                           "gemm/fp32-n2048-alone is incomplete on node5/cores0: cut short"));
@@ -270,7 +280,21 @@ TEST(VerdictAccounting, RanksThatDidNotFinishACaseAreInDoubtAloneAndTheOthersAre
     EXPECT_EQ(state_of(r, v, r.entities[static_cast<std::size_t>(last)].name), "INCONCLUSIVE");
     EXPECT_EQ(state_of(r, v, "node5"), "INCONCLUSIVE");
     EXPECT_EQ(state_of(r, v, "node4"), "PASS");
+    EXPECT_EQ(v.accounting.planned, static_cast<std::int64_t>(planned));
+    EXPECT_EQ(v.accounting.error, 0);
   }
+}
+
+/// The row of a domain or node is of all its ranks: none is absent.
+TEST(VerdictAccounting, ARankThatReportsNoRowOfACaseIsInDoubtAlone) {
+  auto r = healthy(6);
+  auto& c = first_case(r);
+  c.parameters[results::unfinished_parameter] = "ended in error on a device: out of memory";
+  c.parameters[results::unfinished_parts_parameter] = {
+      r.entities[static_cast<std::size_t>(rows_of_kind(r, "device").back())].name};
+  const auto v = judge(r);
+  EXPECT_EQ(state_of(r, v, "node5"), "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node4"), "PASS");
 }
 
 TEST(VerdictAccounting, ALostNodeIsOneReasonForAllItsCases) {
