@@ -84,7 +84,9 @@ class EverySuite(common.FaultTest):
         if named:
             self.assertTrue(any(f"rank {FAULTY} " in f["text"] for f in results.findings(named)), result.stdout)
         elif kind in ("throw", "nomem"):
-            reasons = [case.attrs["reason"] for case in results.file[f"cases/{name_of(suite)}"].values() if case.attrs["state"] == "error"]
+            cases = results.file[f"cases/{name_of(suite)}"].values()
+            reasons = [case.attrs["reason"] for case in cases if case.attrs["state"] == "error"]
+            reasons += [case["parameters"].attrs.get("unfinished", "") for case in cases]
             self.assertTrue(any(f"rank {FAULTY}: injected" in reason for reason in reasons), reasons)
         self.assertEqual(self.assay("verdict", "r.h5").returncode, result.returncode)
         self.assert_code(self.assay("schema", "--check", "r.h5"), 0)
