@@ -85,7 +85,7 @@ class Gpus(StorageTest):
                 result = self.gpus(*args, cases=f"storage/{case}", ASSAY_FAKE_GPUS=str(self.write("failing.json", json.dumps(gpus))))
                 self.assert_code(result, INCONCLUSIVE)
                 said = " ".join(result.stdout.split())
-                self.assertRegex(said, rf"storage/{case} ended in error: \S+/gpu1: [^:]+: uncorrectable ECC error")
+                self.assertRegex(said, rf"storage/{case} ended in error(?: on \S+)?: \S+/gpu1: [^:]+: uncorrectable ECC error")
                 self.assertNotIn("hang", said)
                 self.assertEqual(list(self.data.iterdir()), [])
 
