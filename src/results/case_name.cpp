@@ -37,20 +37,6 @@ std::string finished_name(const std::string& case_name) {
   return case_name.substr(0, numbered_suffix(case_name, 'u'));
 }
 
-std::string unfinished_text(const CaseData& c) {
-  const auto at = c.parameters.find(unfinished_parameter);
-  return at != c.parameters.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
-std::vector<std::string> unfinished_parts(const CaseData& c) {
-  const auto at = c.parameters.find(unfinished_parts_parameter);
-  std::vector<std::string> out;
-  if (at == c.parameters.end() || !at->is_array()) return out;
-  for (const Json& name : *at)
-    if (name.is_string()) out.push_back(name.get<std::string>());
-  return out;
-}
-
 int retest_number(const std::string& case_name) {
   const auto at = numbered_suffix(case_name, 'c');
   if (at == std::string::npos || case_name.size() - at > 8) return 0;

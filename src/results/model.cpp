@@ -54,4 +54,18 @@ const Metric* CaseData::find(const std::string& metric) const noexcept {
   return at == metrics.end() ? nullptr : &*at;
 }
 
+std::string unfinished_text(const CaseData& c) {
+  const auto at = c.parameters.find(unfinished_parameter);
+  return at != c.parameters.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+std::vector<std::string> unfinished_parts(const CaseData& c) {
+  const auto at = c.parameters.find(unfinished_parts_parameter);
+  std::vector<std::string> out;
+  if (at == c.parameters.end() || !at->is_array()) return out;
+  for (const Json& name : *at)
+    if (name.is_string()) out.push_back(name.get<std::string>());
+  return out;
+}
+
 }  // namespace assay::results

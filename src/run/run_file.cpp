@@ -85,10 +85,9 @@ void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNe
         {now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding, event.case_path});
   writer_->add_case(bundle);
   if (!unfinished) return;
-  const std::string started = bundle.data.started, ended = bundle.data.ended;
   if (auto rest = assemble_unfinished(c, std::move(*unfinished), *entities_, identity_)) {
-    rest->data.started = started;
-    rest->data.ended = ended;
+    rest->data.started = bundle.data.started;
+    rest->data.ended = bundle.data.ended;
     writer_->add_case(*rest);
   }
 }

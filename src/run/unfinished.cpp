@@ -21,10 +21,10 @@ bool is_unfinished(const CaseRecord& r) {
 bool has_rows(const CaseRecord& r) { return !r.rows_.empty(); }
 
 /// Ranks that declare the same metrics send them once: the first with rows declares those of all.
-void declare_as(const CaseRecord& declaring, std::vector<CaseRecord>& records) {
+void declare(const std::vector<CaseRecord::MetricSpec>& metrics, std::vector<CaseRecord>& records) {
   const auto first = std::ranges::find_if(records, has_rows);
   if (first == records.end() || !first->metrics_.empty()) return;
-  first->metrics_ = declaring.metrics_;
+  first->metrics_ = metrics;
 }
 
 std::string text_of(const std::vector<CaseRecord>& records, const EntityTable& entities) {
@@ -49,20 +49,15 @@ std::optional<Unfinished> take_unfinished(const Case& c, std::vector<CaseRecord>
     return std::nullopt;
   Unfinished out;
   out.text = text_of(records, entities);
-  const auto declaring = std::ranges::find_if(records, has_rows);
-  const CaseRecord declared = [&] {
-    CaseRecord d;
-    d.metrics_ = declaring->metrics_;
-    return d;
-  }();
+  const auto metrics = std::ranges::find_if(records, has_rows)->metrics_;
   out.records.resize(records.size());
   for (std::size_t i = 0; i < records.size(); ++i)
     if (is_unfinished(records[i])) {
       out.parts.push_back(entities.name(entities.device_of_rank(static_cast<int>(i))));
       out.records[i] = std::exchange(records[i], {});
     }
-  declare_as(declared, records);
-  declare_as(declared, out.records);
+  declare(metrics, records);
+  declare(metrics, out.records);
   return out;
 }
 

@@ -34,19 +34,9 @@ class Links {
     comm_ = context.gpu_links != nullptr ? nccl(context) : &context.world;
     if (comm_ == nullptr) comm_ = &context.world;
     context.record.parameter("path", comm_->path());
-    make(m.links_bytes);
-    context.record.parameter("summed_bytes", m.links_bytes);
-    if (comm_ != &context.world) return;
-    Sizing sizing({m.links_bytes, 1}, m.round_s(), 3 * m.round_s());
-    make(sizing.next().bytes);
-    sum_s();  // sets up connections
-    for (; !sizing.done(); sizing.took(context.world.max(sum_s()))) make(sizing.next().bytes);
-    make(sizing.fitted().bytes);
-    context.record.parameter("summed_bytes", sizing.fitted().bytes);
-    if (!sizing.full_size() && context.world.rank() == 0)
-      recorder.event("burn-cut-short",
-                     fmt::format("sums of {} instead of {} KiB, which take {:.3g} s",
-                                 sizing.fitted().bytes >> 10, m.links_bytes >> 10, sizing.seconds()));
+    const std::size_t bytes = comm_ == &context.world ? fitted_bytes(m) : m.links_bytes;
+    make(bytes);
+    context.record.parameter("summed_bytes", bytes);
   }
 
   Trial trial() {
@@ -98,6 +88,18 @@ class Links {
     collective_->set_injection_point([this](std::span<float> result) {
       recorder_.injection_point("allreduce", result.data(), result.size(), sizeof(float));
     });
+  }
+  /// Collective.
+  std::size_t fitted_bytes(const Mixed& m) {
+    Sizing sizing({m.links_bytes, 1}, m.round_s(), 3 * m.round_s());
+    make(sizing.next().bytes);
+    sum_s();  // sets up connections
+    for (; !sizing.done(); sizing.took(context_.world.max(sum_s()))) make(sizing.next().bytes);
+    if (!sizing.full_size() && context_.world.rank() == 0)
+      recorder_.event("burn-cut-short",
+                      fmt::format("sums of {} instead of {} KiB, which take {:.3g} s",
+                                  sizing.fitted().bytes >> 10, m.links_bytes >> 10, sizing.seconds()));
+    return sizing.fitted().bytes;
   }
   /// Of one sum that is not looked at, on this rank.
   double sum_s() {

@@ -15,6 +15,7 @@
 #include "report/report.hpp"
 #include "report/words.hpp"
 #include "results/case_name.hpp"
+#include "results/resume.hpp"
 
 namespace assay::report {
 namespace {
@@ -269,14 +270,11 @@ std::string skipped_cases(const Page& page) {
   std::set<std::string> ran;
   for (const auto& c : page.in.results.cases) {
     ran.insert(c.path());
+    if (results::is_unfinished_name(c.name) || results::is_final(c)) continue;
     const std::string unfinished = results::unfinished_text(c);
-    if (!unfinished.empty())
-      rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)),
-                      cell(c.required ? "required" : ""), cell(unfinished, "wide")});
-    if (results::is_unfinished_name(c.name)) continue;
-    if (c.state == results::CaseState::pass || c.state == results::CaseState::fail) continue;
     rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)),
-                    cell(c.required ? "required" : ""), cell(c.reason, "wide")});
+                    cell(c.required ? "required" : ""),
+                    cell(unfinished.empty() ? c.reason : unfinished, "wide")});
   }
   for (const auto& p : page.in.results.plan) {
     const std::string path = p.suite + "/" + p.name;
